@@ -9,8 +9,8 @@ Chapter: ``11_four_bits``.
 Source: ggml ``src/gguf.cpp``, ``gguf_reader``; what happens without such checks: CVE-2024-21802, CVE-2025-53630.
 """
 
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import Shaped
@@ -49,7 +49,7 @@ class Cursor:
         Its name, for error messages.
     """
 
-    def __init__(self, file: BinaryIO, size: int, path: Path) -> None:
+    def __init__(self, file: BufferedIOBase, size: int, path: Path) -> None:
         self.file = file
         self.size = size
         self.path = path

@@ -154,21 +154,26 @@ def read_weights(file: GGUFFile, config: LlamaConfig, read_matrix: MatrixReader)
 
 def read_block(file: GGUFFile, config: LlamaConfig, layer: int, read_matrix: MatrixReader) -> BlockWeights:
     """The tensors of one layer, under the names of the Hugging Face checkpoint."""
-    prefix = f"blk.{layer}."
-    tensors = {name.removeprefix(prefix): tensor for name, tensor in file.tensors.items() if name.startswith(prefix)}
+
+    def vector(name: str) -> Tensor:
+        return read_vector(file.tensors[f"blk.{layer}.{name}.weight"])
+
+    def matrix(name: str, row_order: RowOrder | None = None) -> Matrix:
+        return read_matrix(file.tensors[f"blk.{layer}.{name}.weight"], row_order)
+
     return BlockWeights(
-        input_layernorm=read_vector(tensors["attn_norm.weight"]),
+        input_layernorm=vector("attn_norm"),
         self_attn=AttentionWeights(
-            q_proj=read_matrix(tensors["attn_q.weight"], half_split_order(config.num_attention_heads, config.head_dim)),
-            k_proj=read_matrix(tensors["attn_k.weight"], half_split_order(config.num_key_value_heads, config.head_dim)),
-            v_proj=read_matrix(tensors["attn_v.weight"], None),
-            o_proj=read_matrix(tensors["attn_output.weight"], None),
+            q_proj=matrix("attn_q", half_split_order(config.num_attention_heads, config.head_dim)),
+            k_proj=matrix("attn_k", half_split_order(config.num_key_value_heads, config.head_dim)),
+            v_proj=matrix("attn_v"),
+            o_proj=matrix("attn_output"),
         ),
-        post_attention_layernorm=read_vector(tensors["ffn_norm.weight"]),
+        post_attention_layernorm=vector("ffn_norm"),
         mlp=FeedForwardWeights(
-            gate_proj=read_matrix(tensors["ffn_gate.weight"], None),
-            up_proj=read_matrix(tensors["ffn_up.weight"], None),
-            down_proj=read_matrix(tensors["ffn_down.weight"], None),
+            gate_proj=matrix("ffn_gate"),
+            up_proj=matrix("ffn_up"),
+            down_proj=matrix("ffn_down"),
         ),
     )
 
@@ -205,7 +210,7 @@ def read_float32_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None) -
     """
     rows, columns = tensor.shape
     raw = tensor.read() if row_order is None else tensor.read()[row_order]
-    matrix = torch.empty(columns, rows)
+    matrix = torch.empty(columns, rows, dtype=torch.float32)
     for start in range(0, rows, ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
         matrix[:, some] = torch.from_numpy(finite(dequantize(raw[some], tensor.kind), tensor)).t()

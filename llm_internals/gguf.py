@@ -164,17 +164,14 @@ def read_gguf(path: str | os.PathLike[str]) -> GGUFFile:
 
 def read_header(cursor: Cursor) -> tuple[int, int, int]:
     """Magic number, version, number of tensors, number of metadata keys -> the last three."""
-    cursor.claim(4, "the magic number")
     magic = cursor.numbers(np.dtype("u1"), 4, "the magic number").tobytes()
     if magic != b"GGUF":
         raise cursor.error(f"a GGUF file starts with the bytes b'GGUF', but this one with {magic!r}", 0)
     version = cursor.number("<u4", "the version")
     if version not in VERSIONS:
         swapped = int.from_bytes(version.to_bytes(4, "big"), "little")
-        order = " in big-endian byte order" if 1 <= swapped <= max(VERSIONS) else ""
-        raise cursor.error(
-            f"version must be 2 or 3, little-endian, but is {swapped if order else version}{order}: convert the file", 4
-        )
+        found = f"{swapped} in big-endian byte order" if 1 <= swapped <= max(VERSIONS) else str(version)
+        raise cursor.error(f"version must be 2 or 3, little-endian, but is {found}: convert the file again", 4)
     return version, cursor.number("<u8", "the number of tensors"), cursor.number("<u8", "the number of metadata keys")
 
 
@@ -237,18 +234,15 @@ def number_type(cursor: Cursor, value_type: int, key: str) -> np.dtype:
 def read_tensors(cursor: Cursor, count: int, alignment: int) -> dict[str, GGUFTensor]:
     """``count`` tensor descriptions, each checked against the data section, which starts behind them, aligned."""
     cursor.claim(count * 33, f"{count} tensor descriptions")  # the shortest: a name of 1 letter and 1 dimension
-    described: dict[str, tuple[int, GGUFTensor]] = {}
+    described: dict[str, tuple[GGUFTensor, int]] = {}
     for _ in range(count):
         at = cursor.position
         tensor = read_tensor(cursor, alignment)
         if tensor.name in described:
             raise cursor.error(f"tensor {tensor.name!r} occurs twice", at)
-        described[tensor.name] = at, tensor
-    data_start = -(-cursor.position // alignment) * alignment
-    tensors = {
-        name: place_tensor(cursor, tensor, data_start, described_at)
-        for name, (described_at, tensor) in described.items()
-    }
+        described[tensor.name] = tensor, at
+    data_start = cursor.position + -cursor.position % alignment
+    tensors = {name: place_tensor(cursor, *of_name, data_start) for name, of_name in described.items()}
     check_overlaps(cursor, tensors)
     return tensors
 
@@ -293,7 +287,7 @@ def read_kind(cursor: Cursor, name: str) -> str:
     return KIND_OF_NUMBER[number]
 
 
-def place_tensor(cursor: Cursor, tensor: GGUFTensor, data_start: int, described_at: int) -> GGUFTensor:
+def place_tensor(cursor: Cursor, tensor: GGUFTensor, described_at: int, data_start: int) -> GGUFTensor:
     """The tensor with its offset counted from the start of the file, if its data is there."""
     start = data_start + tensor.offset
     if start + tensor.nbytes > cursor.size:

@@ -59,6 +59,7 @@ def top_p_mask(probs: Scores, p: float) -> Mask:
     """Keep the smallest set of likeliest tokens whose probability reaches p (the nucleus).
 
     In the stable sort by ``(-p, id)``, keep up to and including the first token at which the running sum is ``>= p``.
+    Sums are float64 as they come: one that equals p on paper may fall a rounding error short of it, and keep one more.
 
     Parameters
     ----------

