@@ -1,0 +1,84 @@
+"""Put an interactive part on a page: its data, its JavaScript, and what to show where scripts don't run."""
+
+import json
+import re
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from llm_internals.show.outputs import Output
+
+FOLDER = "interactive"
+MOUNT = """\
+const figure = document.currentScript?.closest("figure") ?? document.getElementById("ID");
+const fallback = figure.querySelector("[data-fallback]");
+const root = document.createElement("div");
+fallback.before(root);
+mount(root, JSON.parse(figure.querySelector('script[type="application/json"]').textContent));
+fallback.remove();
+"""
+"""Finds the figure that it stands in (JupyterLab may show an output twice), and takes the fallback away last."""
+
+
+def interactive(name: str, data: Any, *, caption: str, fallback: str | Output, id: str | None = None) -> Output:
+    """One self-contained piece of HTML that asks no host for anything and runs in the built book and in JupyterLab.
+
+    The component is the file ``llm_internals/figures/interactive/<name>.js``. It defines ``function mount(root,
+    data)``, which builds its controls in the empty element ``root``. It looks up nothing by id and leaves nothing in
+    the global scope, so that a page can hold several.
+
+    Parameters
+    ----------
+    name : str
+        The component: lower-case words joined by underscores.
+    data : JSON
+        What the component draws; numbers rounded, so that the output is the same on every CPU.
+    caption : str
+        Names the part for screen readers and stands under it.
+    fallback : str or Output
+        Text, or an output such as a table, for readers whose page runs no scripts.
+    id : str, optional
+        The part's address on the page, the name with hyphens by default; needed for the second one of its kind.
+
+    Raises
+    ------
+    ValueError
+        If there is no such component, or `data` holds something that JSON has no form for, as NaN.
+    """
+    script = component(name)
+    id = id or name.replace("_", "-")
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", id):
+        raise ValueError(f"id must be lower-case letters, digits and hyphens, but is {id!r}")
+    inside = fallback.html if isinstance(fallback, Output) else f"<p>{escape(fallback)}</p>"
+    plain = fallback.data["text/plain"] if isinstance(fallback, Output) else fallback
+    html = (
+        f'<figure class="llm-interactive" id="{id}" aria-label="{escape(caption)}" style="margin: 1em 0">\n'
+        f"<div data-fallback>{inside}</div>\n<figcaption>{escape(caption)}</figcaption>\n"
+        f'<script type="application/json">{json_for_html(data)}</script>\n'
+        f"<script>\n(() => {{\n{script}\n{MOUNT.replace('ID', id)}}})();\n</script>\n</figure>"
+    )
+    return Output({"text/html": html, "text/plain": f"{caption}\n{plain}"})
+
+
+def component(name: str) -> str:
+    """The JavaScript of a component."""
+    folder = files("llm_internals.figures") / FOLDER
+    known = sorted(file.name.removesuffix(".js") for file in folder.iterdir() if file.name.endswith(".js"))
+    if name not in known:
+        raise ValueError(f"name must be one of the components {known}, but is {name!r}")
+    return (folder / f"{name}.js").read_text(encoding="utf-8").strip()
+
+
+def json_for_html(data: Any) -> str:
+    """JSON that can stand inside a script element: no ``</script>`` and no comment can begin in it.
+
+    Examples
+    --------
+    >>> print(json_for_html({"piece": "</script>", "p": 0.5}))
+    {"piece":"\\u003c/script\\u003e","p":0.5}
+    """
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"data must be plain JSON (no NaN, no arrays of NumPy): {error}") from error
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
