@@ -50,7 +50,13 @@ def causal_mask(seq: int, kv_seq: int) -> Bool[Tensor, "seq kv_seq"]:
 
 
 def split_heads(x: Float[Tensor, "seq width"], head_dim: int) -> Float[Tensor, "heads seq head_dim"]:
-    """Cut the width into heads, and put the heads first."""
+    """Cut the width into heads, and put the heads first.
+
+    Examples
+    --------
+    >>> split_heads(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), head_dim=2).tolist()
+    [[[1.0, 2.0]], [[3.0, 4.0]]]
+    """
     return x.unflatten(-1, (-1, head_dim)).transpose(0, 1)
 
 
@@ -84,7 +90,13 @@ def attention_scores(
 def weighted_values(
     pattern: Float[Tensor, "heads seq kv_seq"], v: Float[Tensor, "kv_heads kv_seq head_dim"]
 ) -> Float[Tensor, "heads seq head_dim"]:
-    """The mean of the values under each row of the pattern, with the same sharing of heads as the scores."""
+    """The mean of the values under each row of the pattern, with the same sharing of heads as the scores.
+
+    Examples
+    --------
+    >>> weighted_values(torch.tensor([[[0.25, 0.75]]]), torch.tensor([[[0.0], [4.0]]])).tolist()
+    [[[3.0]]]
+    """
     heads, seq, kv_seq = pattern.shape
     by_group = pattern.reshape(v.shape[0], -1, kv_seq)
     return (by_group @ v).view(heads, seq, -1)

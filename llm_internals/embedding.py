@@ -37,7 +37,7 @@ def embed(ids: Int[Tensor, " seq"], embed_tokens: Matrix) -> Float[Tensor, "seq 
             [2., 4.]])
     """
     vocab_size = embed_tokens.shape[1]
-    if ids.numel() and not (0 <= int(ids.min()) and int(ids.max()) < vocab_size):
+    if ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < vocab_size):
         position = next(i for i, id in enumerate(ids.tolist()) if not 0 <= id < vocab_size)
         raise ValueError(f"ids must be in [0, {vocab_size}), but the id at index {position} is {int(ids[position])}")
     return rows(embed_tokens, ids)

@@ -134,13 +134,13 @@ def _steps(
         output_ids.append(choice.id)
         piece = "" if choice.id in stop_ids else detokenizer.add(choice.id)
         at_end = _stop_reason(choice.id in stop_ids, len(output_ids) == max_tokens, position == _context(lm))
-        if at_end and detokenizer.stopped is None:
+        if at_end:
             piece += detokenizer.finish()
         reason = "stop" if detokenizer.stopped is not None else at_end
         yield Step(**vars(choice), piece=piece, position=position, stop_reason=reason)
         if reason:
             return
-        hidden = decode(choice.id, lm.weights, cache, tap)
+        hidden = decode_step(choice.id, lm.weights, cache, tap)
 
 
 @torch.no_grad()  # weights that are in training would otherwise leave their history in the cache
@@ -159,7 +159,7 @@ def prefill(
 
 
 @torch.no_grad()
-def decode(id: int, weights: Weights, cache: KVCache, tap: Tap | None = None) -> Float[Tensor, "1 hidden_size"]:
+def decode_step(id: int, weights: Weights, cache: KVCache, tap: Tap | None = None) -> Float[Tensor, "1 hidden_size"]:
     """Send one token through the model, at the position behind the cache, and return its hidden state."""
     return forward(torch.tensor([id]), weights, cache, tap)
 

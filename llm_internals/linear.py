@@ -16,14 +16,17 @@ from torch import Tensor
 
 @runtime_checkable
 class PackedMatrix(Protocol):
-    """What a weight matrix that isn't a plain tensor has to offer; ``shape`` is (in, out)."""
+    """What a weight matrix that isn't a plain tensor has to offer."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """(in, out)."""
 
-    def product(self, x: Tensor) -> Tensor: ...
+    def product(self, x: Tensor) -> Tensor:
+        """What `linear` returns."""
 
-    def rows(self, ids: Tensor) -> Tensor: ...
+    def rows(self, ids: Tensor) -> Tensor:
+        """What `rows` returns."""
 
 
 Matrix = Tensor | PackedMatrix

@@ -52,7 +52,7 @@ def prefixed(tap: Tap | None, prefix: str) -> Tap | None:
     Examples
     --------
     >>> import torch
-    >>> prefixed(lambda name, value: print(name), "blocks.0.")("resid_pre", torch.ones(1))
+    >>> passed_on = prefixed(lambda name, value: print(name), "blocks.0.")("resid_pre", torch.ones(1))
     blocks.0.resid_pre
     """
     if tap is None:
@@ -87,6 +87,7 @@ class Recorder:
         self.tensors: dict[str, Tensor] = {}
 
     def __call__(self, name: str, value: Tensor) -> None:
+        """Keep a copy of ``value`` if its name is asked for."""
         if any(fnmatchcase(name, pattern) for pattern in self.patterns):
             self.tensors[name] = value.detach().clone()
 
