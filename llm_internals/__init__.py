@@ -27,6 +27,7 @@ from llm_internals import (
     sampling,
     tap,
     tokenizer,
+    trace,
 )
 from llm_internals.checkpoint import load_checkpoint
 
@@ -53,4 +54,5 @@ __all__ = [
     "sampling",
     "tap",
     "tokenizer",
+    "trace",
 ]

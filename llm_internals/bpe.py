@@ -1,13 +1,12 @@
 """Stage 1, text to ids: the ids of one piece's bytes -> fewer ids, by merging pairs.
 
-The rule: among all neighbouring pairs that the vocabulary can merge, merge the one of lowest rank, the leftmost of equals;
-repeat until none is left.
-Rank is the order in which training made the merges, so encoding replays training.
+The rule: among all neighbouring pairs that the vocabulary can merge, merge the one of lowest rank, the leftmost of
+equals; repeat until none is left. Rank is the order in which training made the merges, so encoding replays training.
 
 Leaves out: where the merges come from (`bpe_training`) and where a text is cut into pieces (`pretokenizer`).
 Chapter: ``01_tokenization``.
-Source: Sennrich, Haddow and Birch (2016), "Neural Machine Translation of Rare Words with Subword Units", section 3.2 and
-algorithm 1; ``huggingface/tokenizers``, ``models/bpe/word.rs``, ``Word::merge_all`` (the same queue of pairs).
+Source: Sennrich, Haddow and Birch (2016), "Neural Machine Translation of Rare Words with Subword Units", section 3.2
+and algorithm 1; ``huggingface/tokenizers``, ``models/bpe/word.rs``, ``Word::merge_all`` (the same queue of pairs).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,9 +71,9 @@ class Merges:
     def _merge_in_place(self, symbols: list[int]) -> Iterator[int]:
         """Merge in place, yielding the position of each merge; the right half of a pair becomes `_GONE`.
 
-        A queue holds every mergeable pair as ``rank * n + position``, so that its smallest entry is the lowest rank and
-        of equals the leftmost; a linked list over the positions finds the neighbours of what was merged.
-        Each of the at most n - 1 merges puts at most two new pairs into the queue: O(n log n) time for every text, where
+        A queue holds every mergeable pair as ``rank * n + position``, so that its smallest entry is the lowest rank
+        and of equals the leftmost; a linked list over the positions finds the neighbours of what was merged. Each of
+        the at most n - 1 merges puts at most two new pairs into the queue: O(n log n) time for every text, where
         looking for the lowest pair anew after each merge takes O(n * n).
         """
         n, ranks = len(symbols), self.ranks
@@ -105,8 +104,8 @@ def merges_of_ranks(ranks: Mapping[bytes, int]) -> Iterator[tuple[Pair, int]]:
     """Yield the merges of a vocabulary that is published as tokens and ranks only, as tiktoken's are.
 
     Each token was made by one merge; the merges of lower rank, applied to its bytes, leave the two parts of it.
-    (tiktoken merges any two neighbours that together are a token. That comes to the same: when rank r is due, a stretch of
-    text whose ends no merge has crossed looks as it does by itself.)
+    (tiktoken merges any two neighbours that together are a token. That comes to the same: when rank r is due, a
+    stretch of text whose ends no merge has crossed looks as it does by itself.)
 
     Parameters
     ----------
@@ -121,11 +120,12 @@ def merges_of_ranks(ranks: Mapping[bytes, int]) -> Iterator[tuple[Pair, int]]:
     >>> list(merges_of_ranks({b"a": 0, b"b": 1, b"ab": 2, b"aab": 3}))
     [((0, 1), 2), ((0, 2), 3)]
     """
+    id_of_byte = {token[0]: rank for token, rank in ranks.items() if len(token) == 1}
     known = Merges(())
     for token in sorted(ranks, key=ranks.__getitem__):
         if len(token) == 1:
             continue
-        parts = known.apply([ranks[token[i : i + 1]] for i in range(len(token))])
+        parts = known.apply([id_of_byte[byte] for byte in token]) if id_of_byte.keys() >= set(token) else []
         if len(parts) != 2:
             raise ValueError(f"token {token!r} of rank {ranks[token]} is not made of two of lower rank, but of {parts}")
         pair = (parts[0], parts[1])

@@ -1,15 +1,16 @@
 """Stage 1, text to ids: pieces of text -> the merges of a vocabulary, most frequent pair first.
 
-Training repeats one step: count every pair of neighbouring ids inside the pieces, give the most frequent pair an id of its
-own, and put that id wherever the pair stands.
-The order in which the pairs are found is the rank that encoding goes by (`bpe`).
+Training repeats one step: count every pair of neighbouring ids inside the pieces, give the most frequent pair an id
+of its own, and put that id wherever the pair stands. The order in which the pairs are found is the rank that encoding
+goes by (`bpe`).
 
 Counting all pairs anew for each merge is the definition; it is also almost all wasted work, since one merge changes few
 counts.
 Here a distinct piece is kept once with its number of occurrences, and a merge recounts only the pieces that contain its
 pair.
 
-Leaves out: training in parallel, and limits on the length of a token.
+Leaves out: training in parallel, limits on the length of a token, and speed where a piece is very long (a merge goes
+through the whole of each piece that it changes).
 Chapter: ``01_tokenization``.
 Source: Sennrich, Haddow and Birch (2016), "Neural Machine Translation of Rare Words with Subword Units", section 3.2
 (the counts kept up to date are in the authors' ``subword-nmt``, ``learn_bpe.py``, ``update_pair_statistics``);
@@ -37,8 +38,8 @@ class Merge(NamedTuple):
     id : int
         What it becomes: 256 for the first merge, 257 for the second and so on.
     token : bytes
-        The bytes of ``id``. No two merges make the same: a stretch of text whose ends no merge has crossed is cut the same
-        way wherever it stands.
+        The bytes of ``id``. No two merges make the same: a stretch of text whose ends no merge has crossed is cut the
+        same way wherever it stands.
     count : int
         How often the pair stood in the text at this moment. Overlapping ones count: in ``aaa`` the pair ``aa`` twice,
         though only one of them can be merged.
@@ -82,7 +83,7 @@ def learn_merges(pieces: Iterable[str], tie_rule: str = "lowest_ids", min_count:
 
 
 def _learn(corpus: "_Corpus", tie_rule: "_TieRule", min_count: int) -> Iterator[Merge]:
-    """Yield merges; apart from `learn_merges`, so that wrong arguments raise when it is called, not at the first merge."""
+    """Yield merges; apart from `learn_merges`, so that wrong arguments raise at the call and not at the first merge."""
     tokens = [bytes([byte]) for byte in BYTES_IN_ALPHABET_ORDER]
     while (best := corpus.most_frequent_pair(tie_rule)) and best[1] >= min_count:
         pair, count = best

@@ -1,10 +1,9 @@
 """Stage 1, text to ids: bytes <-> 256 printable characters.
 
-Vocabulary files and merge lists are text, and bytes such as a space, a line feed or half an emoji have no place in a text
-file.
-GPT-2 gave every byte a printable character instead: the 188 bytes that print in Latin-1 stand for themselves, and the
-other 68 take the characters from U+0100 on, in order.
-That is where the ``Ġ`` (space, byte 32, the 33rd of the 68) and the ``Ċ`` (line feed) of every listing come from.
+Vocabulary files and merge lists are text, and bytes such as a space, a line feed or half an emoji have no place in a
+text file. GPT-2 gave every byte a printable character instead: the 188 bytes that print in Latin-1 stand for
+themselves, and the other 68 take the characters from U+0100 on, in order. That is where the ``Ġ`` (space, byte 32,
+the 33rd of the 68) and the ``Ċ`` (line feed) of every listing come from.
 
 Leaves out: what the bytes mean; a token need not be valid UTF-8.
 Chapters: ``01_tokenization``, ``06_detokenization``.
@@ -27,7 +26,7 @@ CHARACTER_OF_BYTE: tuple[str, ...] = tuple(_alphabet())
 """The printable character of each byte: ``CHARACTER_OF_BYTE[32]`` is ``"Ġ"``."""
 
 BYTES_IN_ALPHABET_ORDER: bytes = bytes(sorted(range(256), key=CHARACTER_OF_BYTE.__getitem__))
-"""The 256 bytes sorted by their character (``!`` first): the order of byte tokens in GPT-2's and SmolLM2's vocabularies."""
+"""The 256 bytes sorted by their character, ``!`` first: the order of the byte tokens of GPT-2 and SmolLM2."""
 
 _TO_PRINTABLE = str.maketrans({chr(byte): character for byte, character in enumerate(CHARACTER_OF_BYTE)})
 _TO_LATIN_1 = str.maketrans({character: chr(byte) for byte, character in enumerate(CHARACTER_OF_BYTE)})

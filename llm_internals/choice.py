@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from llm_internals.sampling import SamplingParams, distribution, draw_bin
+from llm_internals.sampling import SamplingParams, distribution, draw_bin, left_logits
 from llm_internals.scores import Scores, as_logits, largest, log_softmax
 
 
@@ -93,7 +93,7 @@ def choose(
     model_logprobs = log_softmax(logits)
     if params.temperature == 0:
         id, u, low, high = int(probs.argmax()), None, 0.0, 1.0
-        margin = _lead(distribution(logits, replace(params, temperature=1.0), prompt_ids, output_ids))
+        margin = _lead(left_logits(logits, replace(params, temperature=1.0), prompt_ids, output_ids))
     else:
         drawn = draw_bin(probs, rng.random())
         id, u, low, high = drawn
@@ -110,9 +110,7 @@ def choose(
     )
 
 
-def _lead(probs: np.ndarray) -> float:
-    """How far the logit of the likeliest token is above the next one: the difference of their log-probabilities."""
-    if np.count_nonzero(probs) < 2:
-        return math.inf
-    first, second = probs[largest(probs, 2)]
-    return math.log(first / second)
+def _lead(logits: np.ndarray) -> float:
+    """How far the largest logit is above the next one; infinite if nothing else is left."""
+    first, second = logits[largest(logits, 2)] if logits.size > 1 else (0.0, -math.inf)
+    return float(first - second)

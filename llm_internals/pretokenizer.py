@@ -7,9 +7,9 @@ Each model has its own pattern, and ids are wrong wherever another one is used.
 
 Leaves out: normalisation (none of these models normalises text) and special tokens (see `tokenizer`).
 Chapter: ``01_tokenization``.
-Source: the patterns are data of the models; each is cited where it stands.
-``\\s``, ``\\p{L}`` and ``\\p{N}`` are Unicode's White_Space, Letter and Number as the ``regex`` package has them; two engines
-can differ on code points that one of them does not know yet, so `requirements.txt` pins the package.
+Source: the patterns are data of the models; each is cited where it stands. ``\\s``, ``\\p{L}`` and ``\\p{N}`` are
+Unicode's White_Space, Letter and Number as the ``regex`` package has them; two engines can differ on code points that
+one of them does not know yet, so `requirements.txt` pins the package.
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ _GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s
 # space, and white space in front of one ends its stretch of text and so stays whole.
 _SMOLLM = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?=\p{N})|\s+(?!\S)|\s+"
 
-# meta-llama/llama3, llama/tokenizer.py, Tokenizer.pat_str: contractions in either case, at most three digits a piece, one
-# sign of any kind in front of a word, line breaks with the signs before them.
+# meta-llama/llama3, llama/tokenizer.py, Tokenizer.pat_str: contractions in either case, at most three digits a piece,
+# one sign of any kind in front of a word, line breaks with the signs before them.
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -84,8 +84,7 @@ PRETOKENIZERS: dict[str, Pretokenizer] = {
 def pretokenizer(pre: str) -> Pretokenizer:
     """Return the split that a GGUF file names.
 
-    There is no default: GPT-2's split applied to every model gave wrong ids without a word for years
-    (llama.cpp issue 6920), so a missing name is an error.
+    There is no default: where one stood, other models got wrong ids without a word (llama.cpp, pull request 6920).
 
     Raises
     ------

@@ -37,6 +37,7 @@ __all__ = [
     "draw",
     "draw_bin",
     "gumbel_max",
+    "left_logits",
     "log_softmax",
     "min_p_mask",
     "softmax",
@@ -78,10 +79,23 @@ def distribution(
     >>> distribution([3.0, 2.0, 1.0], SamplingParams(temperature=0.5, top_p=0.9)).round(3)
     array([0.881, 0.119, 0.   ])
     """
+    return _probabilities(left_logits(logits, params, prompt_ids, output_ids))
+
+
+def left_logits(
+    logits: Scores, params: SamplingParams, prompt_ids: Sequence[int] = (), output_ids: Sequence[int] = ()
+) -> Logits:
+    """Return what the operators leave of the logits, before softmax; ``-inf`` for what was removed.
+
+    Parameters and errors are those of :func:`distribution`.
+
+    >>> left_logits([3.0, 2.0, 1.0], SamplingParams(temperature=0.5, top_k=2))
+    array([  6.,   4., -inf])
+    """
     left = as_logits(logits)
     for operator in _applied(left, params, prompt_ids, output_ids):
         left = operator.logits
-    return _probabilities(left)
+    return left
 
 
 @dataclass(frozen=True, eq=False)

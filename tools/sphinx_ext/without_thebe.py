@@ -4,9 +4,12 @@ They run cells on a remote server, which this book never does, and they are adde
 ``Identifier 'THEBE_JS_URL' has already been declared``.
 """
 
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
+
+SETTINGS = re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.DOTALL)
 
 
 def is_thebe(asset: Any) -> bool:
@@ -16,9 +19,11 @@ def is_thebe(asset: Any) -> bool:
 
 
 def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Filter thebe's files out of what the page will load."""
+    """Take thebe's files out of what the page will load, and its settings out of the text."""
     for kind in ("script_files", "css_files"):
         context[kind] = [asset for asset in context[kind] if not is_thebe(asset)]
+    if "body" in context:
+        context["body"] = SETTINGS.sub("", context["body"])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
