@@ -46,7 +46,7 @@ class KVCache:
     Attributes
     ----------
     keys, values : Tensor [layers, kv_heads, capacity, head_dim]
-        Rows from ``length`` on are free.
+        Rows from ``length`` on are free, and hold whatever the memory held.
     ids : list of int
         The token at each position that is filled.
 
@@ -78,7 +78,7 @@ class KVCache:
                 f"capacity must be in [1, {config.max_position_embeddings}], the context, but is {capacity}"
             )
         shape = (config.num_hidden_layers, config.num_key_value_heads, capacity, config.head_dim)
-        return cls(torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype))
+        return cls(torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype))
 
     @property
     def length(self) -> int:

@@ -152,9 +152,13 @@ class SamplingParams:
 
 
 def _number(name: str, value: object, allowed: str, low: float = -math.inf, high: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not low <= value <= high:
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:  # an int beyond float64
+        number = math.inf
+    if not math.isfinite(number) or not low <= number <= high:
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return float(value)
+    return number
 
 
 def _positive(name: str, value: object) -> float:

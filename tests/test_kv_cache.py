@@ -54,6 +54,7 @@ def test_new_positions_stand_behind_old_ones_and_both_are_returned(tiny_config):
 
 def test_a_layer_s_part_is_a_view_of_the_whole_and_leaves_the_other_layers_alone(tiny_config):
     cache = KVCache.empty(tiny_config, capacity=10)
+    cache.keys.zero_()  # an empty cache holds whatever the memory held
     cache.layer(1).append(rows(1, 2), rows(3, 4))
     assert cache.keys[1, :, :2].eq(rows(1, 2)).all()
     assert cache.values[1, :, :2].eq(rows(3, 4)).all()
@@ -119,6 +120,7 @@ def test_a_full_cache_refuses_more_and_says_how_much_room_is_needed(tiny_config)
 def test_two_caches_share_nothing(tiny_config):
     weights = random_weights(replace(tiny_config, num_hidden_layers=1))
     one, other = (KVCache.empty(weights.config, capacity=9) for _ in range(2))
+    other.keys.zero_()
     forward(IDS, weights, one)
     assert other.ids == []
     assert not other.keys.any()

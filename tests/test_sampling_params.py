@@ -22,7 +22,7 @@ PUBLISHED = [
 ]
 
 OUT_OF_RANGE = [
-    ("temperature", [-1.0, -1e-9, math.nan, math.inf, "1", None, True]),
+    ("temperature", [-1.0, -1e-9, math.nan, math.inf, 10**400, "1", None, True]),
     ("top_k", [-1, 2.5, "5", True]),
     ("top_p", [-0.1, 1.1, math.nan, math.inf, "0.9", None, False]),
     ("min_p", [-0.1, 1.1, math.nan, None]),

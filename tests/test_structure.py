@@ -35,7 +35,7 @@ ORDER = (
     ("Stage 6", ("detokenizer",)),
     ("Stage 1", ("vocabularies",)),
     ("Stage 7", ("generate",)),
-    ("Stage 8", ("trace",)),
+    ("Stage 8", ("html_json", "trace")),
     ("Stage 9", ("adapters", "tilt", "dpo", "preference")),
     ("Pages", ("figures", "show", "exercises")),
     ("Command line", ("command_line", "__main__")),

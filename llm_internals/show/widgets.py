@@ -1,11 +1,11 @@
 """Put an interactive part on a page: its data, its JavaScript, and what to show where scripts don't run."""
 
-import json
 import re
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from llm_internals.html_json import json_for_html
 from llm_internals.show.outputs import Output
 
 FOLDER = "interactive"
@@ -103,18 +103,3 @@ def component(name: str) -> str:
     if name not in known:
         raise ValueError(f"name must be one of the components {known}, but is {name!r}")
     return (folder / f"{name}.js").read_text(encoding="utf-8").strip()
-
-
-def json_for_html(data: Any) -> str:
-    """JSON that can stand inside a script element: no ``</script>`` and no comment can begin in it.
-
-    Examples
-    --------
-    >>> print(json_for_html({"piece": "</script>", "p": 0.5}))
-    {"piece":"\\u003c/script\\u003e","p":0.5}
-    """
-    try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"data must be plain JSON (no NaN, no arrays of NumPy): {error}") from error
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
