@@ -5,7 +5,7 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: book test old-cpu execute lint bench peers weights clean
 
-book: .venv/ready
+book: weights
 	.venv/bin/jupyter-book build . --all -W -n --keep-going --quiet
 	@echo "Open file://$(CURDIR)/_build/html/index.html"
 
@@ -16,6 +16,7 @@ old-cpu: weights
 	$(PY) -m tools.run_tests old-cpu
 
 execute: weights
+	$(PY) -m tools.book_data
 	$(PY) -m tools.execute_book
 
 lint: .venv/ready
@@ -24,7 +25,8 @@ lint: .venv/ready
 bench: weights
 	@set -e; for file in benchmarks/bench_*.py; do $(PY) -m benchmarks.$$(basename $$file .py); done
 
-peers: weights # make peers TEXTS="folders of text": long comparisons with other engines; llama.cpp compiles for minutes
+# Long comparisons with other engines; llama.cpp compiles for minutes. TEXTS: folders of text in many languages
+peers: weights
 	$(PY) -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	$(PY) -m benchmarks.exact_sampling
 	$(PY) -m benchmarks.peers_tokenizer $(TEXTS)
@@ -35,9 +37,10 @@ weights: .venv/ready
 .venv/ready: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or later is needed: install it, then run make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@$(PY) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
+	@echo "Installing what requirements.txt names into .venv; the first time takes minutes"
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv _build .hypothesis .pytest_cache .ruff_cache
+	rm -rf _build .hypothesis .pytest_cache .ruff_cache

@@ -71,8 +71,10 @@ function mount(root, data) {
   const GROUND = "var(--pst-color-background, var(--jp-layout-color1, Canvas))";
   const INK = "var(--pst-color-text-base, var(--jp-ui-font-color1, CanvasText))";
   const BLUE = "var(--llm-kept, #0072b2)";
-  const BOX = `padding: .3em .6em; border: 1px solid; border-radius: .3em; font: inherit; background: ${GROUND}; color: ${INK}`;
-  const GRID = "display: grid; grid-template-columns: repeat(auto-fit, minmax(15em, 1fr)); gap: .6em 2em; margin: .8em 0";
+  const BOX =
+    `padding: .3em .6em; border: 1px solid; border-radius: .3em; font: inherit; background: ${GROUND}; color: ${INK}`;
+  const GRID =
+    "display: grid; grid-template-columns: repeat(auto-fit, minmax(max(15em, 40%), 1fr)); gap: .6em 2em; margin: .8em 0";
   const CELL = "padding: .15em .6em .15em 0; vertical-align: middle; font-weight: 400; text-align:";
 
   const element = (tag, style, ...inside) => {
@@ -89,7 +91,8 @@ function mount(root, data) {
   };
 
   const choice = (label, names, key) => {
-    const box = element("select", `display: block; width: 100%; ${BOX}`, ...names.map((name) => new Option(name, name)));
+    const options = names.map((name) => new Option(name, name));
+    const box = element("select", `display: block; width: 100%; ${BOX}`, ...options);
     Object.assign(box, { name: key, value: state[key] });
     box.addEventListener("change", () => {
       state[key] = box.value;
@@ -138,24 +141,26 @@ function mount(root, data) {
     return { made, body };
   };
   const cell = (inside) => element("td", `${CELL} right`, inside);
-  const row = (name, cells, style = "") => {
+  const row = (name, cells) => {
     const head = element("th", `${CELL} left; overflow: hidden; text-overflow: ellipsis; min-width: 0`, name);
     head.scope = "row";
-    return element("tr", style, head, ...cells);
+    return element("tr", "", head, ...cells);
   };
 
-  // An outline from 0 to 1 for the temperature alone, hatched where it is removed; in it, filled, what is left to draw from.
+  // An outline from 0 to 1 for the temperature alone, hatched where it is removed; filled, what is left to draw from.
   const bars = (stays, goes, drawn) => {
-    const outline = (width, ground) =>
-      width > 0 ? element("div", `box-sizing: border-box; width: ${100 * width}%; border: 1px solid; background: ${ground}`) : "";
+    const look = "box-sizing: border-box; border: 1px solid; background:";
+    const outline = (width, ground) => (width > 0 ? element("div", `${look} ${ground}; width: ${100 * width}%`) : "");
     const hatched = "repeating-linear-gradient(135deg, currentColor 0 1px, transparent 1px 5px)";
-    const filled = element("div", `position: absolute; left: 0; top: .3em; height: .6em; width: ${100 * drawn}%; background: ${BLUE}`);
+    const place = "position: absolute; left: 0; top: .3em; height: .6em; background:";
+    const filled = element("div", `${place} ${BLUE}; width: ${100 * drawn}%`);
     const both = element("div", "position: relative; height: 1.2em; display: flex; border-left: 1px solid");
     both.append(outline(stays, "none"), outline(goes, hatched), filled);
     return element("td", `${CELL} left`, both);
   };
 
-  const axis = element("span", "display: flex; justify-content: space-between", element("span", "", "0"), element("span", "", "1"));
+  const ends = ["0", "1"].map((end) => element("span", "", end));
+  const axis = element("span", "display: flex; justify-content: space-between", ...ends);
   const tokens = table("Outline: the temperature T alone. Hatched: removed. Filled: what is left to draw from.", [
     ["token", "25%"],
     [axis, "37%"],
@@ -168,7 +173,7 @@ function mount(root, data) {
     ["tokens left", "25%"],
     ["removes", "23%"],
   ]);
-  const result = element("output", "display: block; margin: .8em 0");
+  const result = element("output", "display: block; margin: .8em 0; font-weight: 600");
   result.setAttribute("aria-live", "polite");
 
   let shown = {};
@@ -204,12 +209,13 @@ function mount(root, data) {
     const removed = 1 - run.steps.reduce((left, step) => left * (1 - step.removed), 1);
     const entropy = entropyOf(run.mass, run.kept);
     result.textContent =
-      `${many(run.kept)} of ${many(logits.length)} tokens can be drawn; ${three(removed)} of the probability is removed. ` +
+      `${many(run.kept)} of ${many(logits.length)} tokens can be drawn; ` +
+      `${three(removed)} of the probability is removed. ` +
       `Entropy ${entropy.toFixed(2)} nats, as of ${many(Number(Math.exp(entropy).toFixed(1)))} equally likely tokens.`;
     for (const [name, { bar, value }] of Object.entries(sliders)) {
       bar.value = String(KNOBS[name].stops.indexOf(state[name]));
       value.textContent = spelt(name, state[name]);
-      bar.setAttribute("aria-valuetext", `${spelt(name, state[name])}, ${many(run.kept)} tokens left`);
+      bar.setAttribute("aria-valuetext", `${spelt(name, state[name])}, tokens left: ${many(run.kept)}`);
     }
   };
 
