@@ -392,6 +392,13 @@ def test_the_fallback_and_the_caption_are_escaped_and_a_table_may_be_the_fallbac
     assert "the bins" in repr(part(fallback=fallback))
 
 
+def test_a_part_with_a_file_loads_it_from_the_static_folder_of_the_page_and_from_nowhere_else() -> None:
+    script = Scripts(part(file="x.js").html).contents[1]
+    assert "file.src = `${folder}_static/x.js`" in script
+    assert "dataset.content_root" in script
+    assert "_static" not in part().html
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -399,6 +406,7 @@ def test_the_fallback_and_the_caption_are_escaped_and_a_table_may_be_the_fallbac
         (lambda: part({"x": math.nan}), "data must be plain JSON"),
         (lambda: part({"x": np.ones(2)}), "data must be plain JSON"),
         (lambda: part(id='x" onload="'), "id must be lower-case letters, digits and hyphens"),
+        (lambda: part(file="../x.js"), "file must be lower-case letters, digits, hyphens and underscores with .js"),
     ],
 )
 def test_a_part_that_cannot_work_is_refused(call: Callable[[], show.Output], message: str) -> None:

@@ -60,8 +60,12 @@ def stages() -> tuple[Stage, ...]:
 
 
 def run(stage: Stage) -> bool:
-    """Run a stage's commands one after the other; whether all of them succeeded."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | dict(stage.environment)
+    """Run a stage's commands one after the other; whether all of them succeeded.
+
+    Kernels find the package that stands in this folder, installed or not.
+    """
+    search = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": search} | dict(stage.environment)
     codes = [
         subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
         for command in stage.commands

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -18,7 +17,7 @@ from llm_internals.sampling import SamplingParams
 from llm_internals.trace import Trace, trace
 from llm_internals.trace.page import SCRIPTS, page
 from tests.tiny_model import ID, chain_language_model, random_language_model
-from tools.browser import NARROW, WIDE, Visit, browser_context, grave_violations, overflow, watched_page
+from tools.browser import NARROW, WIDE, Visit, grave_violations, overflow, watched_page
 
 STAGES = ("tokenize", "embed", "forward pass", "logits", "sample", "detokenize", "loop")
 PARAMS = SamplingParams(temperature=0.7, top_k=50, top_p=0.9, seed=7)
@@ -31,16 +30,10 @@ def recorded(lm: LanguageModel) -> Trace:
     return trace(lm, [{"role": "user", "content": "What is the capital of Australia?"}], PARAMS, max_tokens=6)
 
 
-@pytest.fixture(scope="module")
-def context() -> Iterator[BrowserContext]:
-    with browser_context() as browser:
-        yield browser
-
-
 @pytest.fixture
-def opened(context: BrowserContext, tmp_path: Path):
+def opened(browser: BrowserContext, tmp_path: Path):
     """Opens the page of a trace, and fails afterwards if it asked for anything or complained."""
-    with watched_page(context) as (tab, visit):
+    with watched_page(browser) as (tab, visit):
 
         def open_trace(made: Trace, at: str = "") -> Page:
             path = tmp_path / "trace.html"
