@@ -1,6 +1,6 @@
 """Ask the model sums, once greedily and many times at random, and store what it says: the vote of chapter 10.
 
-    python -m tools.vote_data      # takes about ten minutes, so `make execute` leaves it out
+    python -m tools.vote_data      # takes about six minutes, so `make execute` leaves it out
 
 The answers are whole sentences, as a chat gives them. ``tests/test_vote_data.py`` asks a part of them again.
 """
@@ -22,25 +22,21 @@ QUESTION = "What is {a} + {b}? Answer with a number."
 TEMPERATURE = 0.7
 SAMPLES = 24
 """Answers to each sum; the seed of each is its place in the list."""
-MAX_TOKENS = 16
+MAX_TOKENS = 24
 STOP = ("\n", ".")
 """The first line or sentence is the answer: what follows mostly wanders off."""
-SUMS = (
-    *((12, 7), (17, 25), (23, 14), (31, 46), (8, 9), (45, 38), (19, 6), (50, 27)),
-    *((64, 28), (36, 47), (4, 4), (15, 27), (33, 33), (7, 48), (29, 52), (61, 9)),
-    *((26, 13), (18, 18), (40, 35), (55, 17), (9, 14), (72, 16), (38, 24), (21, 67)),
-)
+SUMS = tuple((a, b) for a in (2, 4, 6, 8) for b in (3, 4, 5, 7, 8, 9))
 
 
 def number_in(text: str, a: int, b: int) -> int | None:
-    """The number that an answer gives: the first that isn't part of the sum said again; None if there is none.
+    """The number that an answer gives: the first one outside the sum, if that is said again; None if there is none.
 
     Examples
     --------
     >>> number_in("4 + 4 = 10", 4, 4), number_in("The answer is 8", 4, 4), number_in("That's a puzzle", 4, 4)
     (10, 8, None)
     """
-    rest = re.sub(rf"\b{a}\s*\+\s*{b}\b", "", text, count=1)
+    rest = re.sub(rf"\b{a}\s*(\+|plus|and)\s*{b}\b", "", text)
     found = re.search(r"\d+", rest)
     return int(found.group()) if found else None
 
@@ -53,7 +49,7 @@ def ask(lm: LanguageModel, a: int, b: int, params: SamplingParams, cache: KVCach
     return {"text": text, "number": number_in(text, a, b), "margin": round(min(step.margin for step in steps), 6)}
 
 
-def answers(lm: LanguageModel, a: int, b: int, samples: int = SAMPLES) -> Iterator[dict[str, Any]]:
+def answers(lm: LanguageModel, a: int, b: int, samples: int) -> Iterator[dict[str, Any]]:
     """The greedy answer, and then so many sampled ones, which share one cache for the prompt."""
     cache = KVCache.empty(lm.config, 128)
     yield ask(lm, a, b, SamplingParams(temperature=0), cache)
@@ -66,7 +62,7 @@ def main() -> None:
     lm = load_checkpoint()
     sums = []
     for a, b in SUMS:
-        greedy, *sampled = answers(lm, a, b)
+        greedy, *sampled = answers(lm, a, b, SAMPLES)
         sums.append({"a": a, "b": b, "greedy": greedy, "sampled": sampled})
         print(f"{a} + {b}: {greedy['text']!r}")
     lines = ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in sums)
