@@ -69,6 +69,7 @@ class _Beginning(NamedTuple):
     sum_logprob: float
 
 
+@torch.no_grad()  # weights that are in training would otherwise leave their history in the cache
 def beam_search(
     lm: LanguageModel,
     prompt_ids: Sequence[int],

@@ -392,3 +392,13 @@ def test_beam_search_can_end_less_likely_than_greedy_decoding(lm):
     greedy, wide = (beam_search(lm, prompt, num_beams=width, max_tokens=5)[0] for width in (1, 4))
     assert (greedy.sum_logprob, wide.sum_logprob) == pytest.approx((-6.244, -6.605), abs=0.001)
     assert lm.tokenizer.decode(list(wide.ids)) == " pay off my debt."
+
+
+def test_weights_in_training_leave_no_history_in_the_cache(monkeypatch):
+    lm, trees = random_language_model(), []
+    lm.weights.layers[0].self_attn.k_proj.requires_grad_()
+    monkeypatch.setattr(
+        "llm_internals.beam_search.PromptTree", lambda *args: trees.append(PromptTree(*args)) or trees[-1]
+    )
+    assert beam_search(lm, [2, 3], num_beams=2, max_tokens=3)
+    assert not trees[0].cache.keys.requires_grad
