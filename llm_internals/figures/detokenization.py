@@ -19,6 +19,7 @@ from llm_internals.figures.style import (
     FAINT,
     INK,
     KEPT,
+    MONOSPACE,
     OTHER,
     REMOVED,
     RULE,
@@ -32,7 +33,6 @@ from llm_internals.figures.style import (
 
 Number = int | float
 
-MONOSPACE = {"family": "DejaVu Sans Mono"}
 LAST_DRAWN = 0x52F
 """Up to here (Latin, Greek, Cyrillic) the figures' font draws text; what lies beyond is written as code points."""
 SMALLEST = 8.0
@@ -102,7 +102,7 @@ def byte_alphabet(characters: Sequence[str], named: Collection[int]) -> Figure:
             va="center",
             color="white" if byte in named else INK,
             weight="bold" if byte in named else "normal",
-            **MONOSPACE,
+            family=MONOSPACE,
         )
     digits = [f"{digit:x}" for digit in range(16)]
     axes.set_xlim(0, 16)
@@ -270,7 +270,7 @@ def _lane(axes: Axes, y: Number, sizes: Sequence[int], labels: Sequence[str], gr
         axes.add_patch(
             Rectangle((left + 0.04, y + 0.1), size - 0.08, 0.8, facecolor=ground, edgecolor=REMOVED, linewidth=0.8)
         )
-        axes.text(left + size / 2, y + 0.5, label, ha="center", va="center", fontsize=SMALLEST, **MONOSPACE)
+        axes.text(left + size / 2, y + 0.5, label, ha="center", va="center", fontsize=SMALLEST, family=MONOSPACE)
 
 
 def _canvas(figure: Figure, height: Number) -> Axes:
@@ -313,7 +313,7 @@ def _move(
         linewidth=1.3,
     )
     axes.add_patch(arrow)
-    axes.text(*label_place, label, ha="center", va="bottom", color=color, fontsize=TEXT, **MONOSPACE)
+    axes.text(*label_place, label, ha="center", va="bottom", color=color, fontsize=TEXT, family=MONOSPACE)
 
 
 def _loop(axes: Axes, place: tuple[Number, Number], label: str, *, above: bool = False) -> None:
@@ -334,7 +334,7 @@ def _loop(axes: Axes, place: tuple[Number, Number], label: str, *, above: bool =
         linewidth=1.3,
     )
     axes.add_patch(arrow)
-    axes.text(*at, label, ha=align[0], va=align[1], color=KEPT, fontsize=TEXT, **MONOSPACE)
+    axes.text(*at, label, ha=align[0], va=align[1], color=KEPT, fontsize=TEXT, family=MONOSPACE)
 
 
 def _fall_back(axes: Axes, stop: str, length: int, places: Sequence[tuple[Number, Number]]) -> None:
@@ -354,8 +354,8 @@ def _text_rows(axes: Axes, arrivals: Sequence[Arrival]) -> None:
     """Write what came and what was shown at each step, upwards."""
     style: dict[str, object] = {"rotation": 90, "ha": "center", "va": "top", "fontsize": SMALL, "in_layout": False}
     for step, arrival in enumerate(arrivals, start=1):
-        axes.text(step, 0.97, _shortened(spelt(arrival.data), 10), color=INK, **style, **MONOSPACE)
-        axes.text(step, 0.59, _shortened(spelt(arrival.piece), 17), color=KEPT, **style, **MONOSPACE)
+        axes.text(step, 0.97, _shortened(spelt(arrival.data), 10), color=INK, **style, family=MONOSPACE)
+        axes.text(step, 0.59, _shortened(spelt(arrival.piece), 17), color=KEPT, **style, family=MONOSPACE)
     axes.axhline(0.62, color=RULE, linewidth=0.8)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.81, 0.3], ["came", "shown"], fontsize=TEXT, color=INK)

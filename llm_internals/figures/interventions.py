@@ -14,11 +14,23 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from llm_internals.figures.labels import visible
-from llm_internals.figures.style import CHOSEN, FAINT, INK, KEPT, OTHER, REMOVED, RULE, SMALL, SOFT, new_figure, styled
+from llm_internals.figures.style import (
+    CHOSEN,
+    FAINT,
+    INK,
+    KEPT,
+    MONOSPACE,
+    OTHER,
+    REMOVED,
+    RULE,
+    SMALL,
+    SOFT,
+    new_figure,
+    styled,
+)
 
 Number = int | float
 
-MONOSPACE = "DejaVu Sans Mono"
 ROW = 0.25
 """Inches that one row of a list needs."""
 DASHES = ((0, (5, 1.5)), (0, (1, 1.2)), (0, (4, 1, 1, 1)))

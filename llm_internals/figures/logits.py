@@ -18,6 +18,7 @@ from llm_internals.figures.style import (
     FAINT,
     INK,
     KEPT,
+    MONOSPACE,
     OTHER,
     REMOVED,
     RULE,
@@ -28,7 +29,6 @@ from llm_internals.figures.style import (
     styled,
 )
 
-MONOSPACE = "DejaVu Sans Mono"
 ROW = 0.235
 """Inches that one layer of the lens needs."""
 LINES = ((KEPT, "-"), (OTHER, (0, (5, 1.5))), (INK, (0, (1, 1))))

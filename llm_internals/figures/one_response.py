@@ -18,6 +18,7 @@ from llm_internals.figures.style import (
     FAINT,
     INK,
     KEPT,
+    MONOSPACE,
     OTHER,
     REMOVED,
     RULE,
@@ -32,7 +33,6 @@ from llm_internals.figures.style import (
 
 Number = int | float
 
-MONOSPACE = {"family": "DejaVu Sans Mono"}
 ROW = 0.29
 """Inches that one row of a list needs, at the size of `TEXT`."""
 CHARACTER = 0.088
@@ -188,9 +188,11 @@ def answer(
         rival = 1 if drawn == 0 else 0
         _answer_row(axes, step, row, drawn)
         label = f"{visible(names[rival])} {row[rival]:.3f}"
-        axes.text(1.015, step, label, va="center", color=FAINT, fontsize=SMALL, **MONOSPACE)
+        axes.text(1.015, step, label, va="center", color=FAINT, fontsize=SMALL, family=MONOSPACE)
     axes.text(1.015, -0.72, "runner-up", va="center", color=FAINT, fontsize=SMALL)
-    axes.set_yticks(range(len(pieces)), [visible(piece) for piece in pieces], fontsize=TEXT, color=INK, **MONOSPACE)
+    axes.set_yticks(
+        range(len(pieces)), [visible(piece) for piece in pieces], fontsize=TEXT, color=INK, family=MONOSPACE
+    )
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(pieces) - 0.5, -0.95)
     axes.set_xlim(0, 1)
@@ -213,7 +215,7 @@ def _answer_row(axes: Axes, step: int, row: Float[np.ndarray, " candidates"], dr
 def _write_in_bar(axes: Axes, x: Number, y: Number, label: str, *, on_dark: bool, side: str) -> None:
     """Text inside a bar: white and bold on the colour of the chosen token, else ink."""
     color, weight = ("white", "bold") if on_dark else (INK, "normal")
-    axes.text(x, y, label, ha=side, va="center", color=color, weight=weight, **MONOSPACE)
+    axes.text(x, y, label, ha=side, va="center", color=color, weight=weight, family=MONOSPACE)
 
 
 def _hanging_depths(named: Sequence[int], lefts: Float[np.ndarray, " candidates"]) -> dict[int, int]:
@@ -228,7 +230,7 @@ def _hang_below(axes: Axes, x: Number, label: str, depth: int) -> None:
     y = -0.85 - 0.7 * depth
     axes.plot([x, x], [-0.5, y], color=FAINT, linewidth=0.8)
     side, gap = ("right", -4) if x > 0.5 else ("left", 4)
-    axes.annotate(label, (x, y), (gap, 0), textcoords="offset points", ha=side, va="center", **MONOSPACE)
+    axes.annotate(label, (x, y), (gap, 0), textcoords="offset points", ha=side, va="center", family=MONOSPACE)
 
 
 def _point_down(axes: Axes, x: Number, label: str) -> None:
@@ -259,7 +261,7 @@ def _token_ticks(axes: Axes, which: str, pieces: Sequence[str], fontsize: Number
         color=INK,
     )
     for label in axis.get_ticklabels():
-        label.set_fontfamily(MONOSPACE["family"])
+        label.set_fontfamily(MONOSPACE)
     axes.tick_params(axis=which, length=0)
 
 

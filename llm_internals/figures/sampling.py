@@ -14,11 +14,10 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from llm_internals.figures.labels import visible
-from llm_internals.figures.style import FAINT, INK, KEPT, OTHER, REMOVED, RULE, SMALL, new_figure, styled
+from llm_internals.figures.style import FAINT, INK, KEPT, MONOSPACE, OTHER, REMOVED, RULE, SMALL, new_figure, styled
 
 Number = int | float
 
-MONOSPACE = "DejaVu Sans Mono"
 ROW = 0.27
 """Inches that one row of a list needs."""
 OVER_BAR = 8.0

@@ -48,6 +48,8 @@ PAGE_WIDTH = 720
 DOTS_PER_INCH = 200
 TEXT, SMALL = 10.5, 9.0
 """Points: ordinary text, and the smallest there is (12.5 pixels on the page)."""
+MONOSPACE = "DejaVu Sans Mono"
+"""The font of tokens, in which spaces can be told apart."""
 
 RC: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],

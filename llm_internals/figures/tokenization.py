@@ -17,6 +17,7 @@ from llm_internals.figures.style import (
     FAINT,
     INK,
     KEPT,
+    MONOSPACE,
     OTHER,
     REMOVED,
     RULE,
@@ -30,7 +31,6 @@ from llm_internals.figures.style import (
 
 Number = int | float
 
-MONOSPACE = "DejaVu Sans Mono"
 ADVANCE = 0.602
 """Width of a character of this font, in its size."""
 ROW = 0.36
