@@ -19,7 +19,6 @@ scores are normalised by length); transformers ``generation/utils.py``, ``_beam_
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -28,18 +27,15 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from llm_internals.checkpoint import LanguageModel
-from llm_internals.kv_cache import KVCache
+from llm_internals.kv_cache import KVCache, common_prefix
 from llm_internals.logits import lm_head
-from llm_internals.model import forward
+from llm_internals.model import decode_step, prefill
 from llm_internals.scores import largest, log_softmax
 
 Ids = tuple[int, ...]
 Position = Float[Tensor, "layers kv_heads head_dim"]
 NextLogprobs = Callable[[list[Ids]], Float64[np.ndarray, "beams vocab_size"]]
 """Beginnings (without the prompt) -> for each, the log-probability of every next token, in nats."""
-
-PREFILL_CHUNK = 512
-"""Positions of a prompt that go through the model at once: it bounds the memory of the attention scores."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +216,7 @@ class PromptTree:
         self.cache = KVCache.empty(lm.config, capacity)
         self.n_prompt = len(prompt_ids)
         self.nodes: dict[Ids, tuple[Position, Position]] = {}
-        for chunk in torch.tensor(prompt_ids).split(PREFILL_CHUNK):
-            self.prompt_hidden = forward(chunk, self.weights, self.cache)[-1:]
+        self.prompt_hidden = prefill(prompt_ids, self.weights, self.cache)
 
     def next_logprobs(self, beginnings: list[Ids]) -> Float64[np.ndarray, "beams vocab_size"]:
         """Log-probabilities after each beginning, which must extend one of the last call by one token, or be ``()``."""
@@ -235,15 +230,14 @@ class PromptTree:
         if not ids:
             return self.prompt_hidden
         self.move_to(ids[:-1])
-        hidden = forward(torch.tensor(ids[-1:]), self.weights, self.cache)
+        hidden = decode_step(ids[-1], self.weights, self.cache)
         last = self.cache.length - 1
         self.nodes[ids] = self.cache.keys[:, :, last].clone(), self.cache.values[:, :, last].clone()
         return hidden
 
     def move_to(self, ids: Ids) -> None:
         """Bring the cache to hold the prompt and ``ids``; only positions behind their common prefix are written."""
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(self.cache.ids[self.n_prompt :], ids, strict=False))
-        shared = len(list(same))
+        shared = common_prefix(self.cache.ids[self.n_prompt :], ids)
         self.cache.truncate(self.n_prompt + shared)
         for end in range(shared + 1, len(ids) + 1):
             position = self.cache.length

@@ -16,21 +16,14 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from llm_internals.checkpoint import LanguageModel
 from llm_internals.choice import Choice, choose
 from llm_internals.detokenizer import StreamingDetokenizer
 from llm_internals.kv_cache import KVCache
 from llm_internals.logits import lm_head
-from llm_internals.model import Weights, forward
+from llm_internals.model import decode_step, prefill
 from llm_internals.sampling import SamplingParams
 from llm_internals.tap import Tap, report
-
-PREFILL_CHUNK = 512
-"""Positions of a prompt that go through the model at once: it bounds the memory of the attention scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,41 +134,6 @@ def _steps(
         if reason:
             return
         hidden = decode_step(choice.id, lm.weights, cache, tap)
-
-
-@torch.no_grad()  # weights that are in training would otherwise leave their history in the cache
-def prefill(
-    prompt_ids: Sequence[int], weights: Weights, cache: KVCache, tap: Tap | None = None
-) -> Float[Tensor, "1 hidden_size"]:
-    """Bring the cache to hold the whole prompt, and return the hidden state of its last position.
-
-    Positions at which the cache already holds the prompt's tokens are kept; the last one is always computed, since the
-    first token of the response comes out of its hidden state. Long prompts go through in chunks, with the same result.
-    """
-    cache.truncate(min(common_prefix(cache.ids, prompt_ids), len(prompt_ids) - 1))
-    for chunk in torch.tensor(prompt_ids[cache.length :]).split(PREFILL_CHUNK):
-        hidden = forward(chunk, weights, cache, tap)
-    return hidden[-1:]
-
-
-@torch.no_grad()
-def decode_step(id: int, weights: Weights, cache: KVCache, tap: Tap | None = None) -> Float[Tensor, "1 hidden_size"]:
-    """Send one token through the model, at the position behind the cache, and return its hidden state."""
-    return forward(torch.tensor([id]), weights, cache, tap)
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """At how many positions from the start two sequences hold the same ids.
-
-    Examples
-    --------
-    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
-    2
-    """
-    for length, (left, right) in enumerate(zip(a, b, strict=False)):
-        if left != right:
-            return length
-    return min(len(a), len(b))
 
 
 def _stop_reason(is_end: bool, is_last: bool, is_full: bool) -> str | None:

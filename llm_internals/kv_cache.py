@@ -12,6 +12,7 @@ Source: Shazeer (2019), "Fast transformer decoding", section 2.4; Pope et al. (2
 inference", section 2.1; transformers ``cache_utils.py``, ``StaticCache``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -117,3 +118,17 @@ class KVCache:
         if not 0 <= length <= self.length:
             raise ValueError(f"length must be in [0, {self.length}], what the cache holds, but is {length}")
         del self.ids[length:]
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """At how many positions from the start two sequences hold the same ids.
+
+    Examples
+    --------
+    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
+    2
+    """
+    for length, (left, right) in enumerate(zip(a, b, strict=False)):
+        if left != right:
+            return length
+    return min(len(a), len(b))

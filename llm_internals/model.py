@@ -10,7 +10,7 @@ Chapter: ``03_forward_pass``.
 Source: Touvron et al. (2023), "LLaMA", section 2; transformers ``modeling_llama.py``, ``LlamaModel.forward``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -21,11 +21,14 @@ from llm_internals.attention import causal_mask
 from llm_internals.block import BlockWeights, block
 from llm_internals.config import LlamaConfig
 from llm_internals.embedding import embed
-from llm_internals.kv_cache import KVCache
+from llm_internals.kv_cache import KVCache, common_prefix
 from llm_internals.linear import Matrix
 from llm_internals.norm import rms_norm
 from llm_internals.rope import rotation
 from llm_internals.tap import Tap, prefixed, report
+
+PREFILL_CHUNK = 512
+"""Positions of a prompt that go through the model at once: it bounds the memory of the attention scores."""
 
 
 @dataclass(frozen=True)
@@ -121,3 +124,24 @@ def check_room(start: int, end: int, config: LlamaConfig, cache: KVCache | None)
             f"the cache has room for {cache.capacity} positions, but {start} held and {end - start} new tokens need "
             f"{end}: make one with KVCache.empty(config, capacity={end}) or more"
         )
+
+
+@torch.no_grad()  # weights that are in training would otherwise leave their history in the cache
+def prefill(
+    prompt_ids: Sequence[int], weights: Weights, cache: KVCache, tap: Tap | None = None
+) -> Float[Tensor, "1 hidden_size"]:
+    """Bring the cache to hold the whole prompt, and return the hidden state of its last position.
+
+    Positions at which the cache already holds the prompt's tokens are kept; the last one is always computed, since the
+    first token of the response comes out of its hidden state. Long prompts go through in chunks, with the same result.
+    """
+    cache.truncate(min(common_prefix(cache.ids, prompt_ids), len(prompt_ids) - 1))
+    for chunk in torch.tensor(prompt_ids[cache.length :]).split(PREFILL_CHUNK):
+        hidden = forward(chunk, weights, cache, tap)
+    return hidden[-1:]
+
+
+@torch.no_grad()
+def decode_step(id: int, weights: Weights, cache: KVCache, tap: Tap | None = None) -> Float[Tensor, "1 hidden_size"]:
+    """Send one token through the model, at the position behind the cache, and return its hidden state."""
+    return forward(torch.tensor([id]), weights, cache, tap)

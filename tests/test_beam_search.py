@@ -324,11 +324,11 @@ def test_the_tree_keeps_only_the_positions_of_living_beams():
 def test_a_position_is_computed_once_however_many_beams_share_it(monkeypatch):
     lm, passed = random_language_model(), []
 
-    def counting(ids, weights, cache):
+    def counting(ids, weights, cache, tap):
         passed.extend(ids.tolist())
-        return forward(ids, weights, cache)
+        return forward(ids, weights, cache, tap)
 
-    monkeypatch.setattr("llm_internals.beam_search.forward", counting)
+    monkeypatch.setattr("llm_internals.model.forward", counting)
     beam_search(lm, [2, 3, 4], num_beams=3, max_tokens=5, early_stopping="never")
     assert len(passed) == 3 + 4 * 3, "the prompt once, then one token a beam and step; the last tokens go nowhere"
 

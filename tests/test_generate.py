@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from llm_internals import generate as generation
+from llm_internals import model
 from llm_internals.chat import encode_chat
-from llm_internals.generate import common_prefix, generate, prefill
+from llm_internals.generate import generate
 from llm_internals.kv_cache import KVCache
 from llm_internals.logits import lm_head
 from llm_internals.model import forward
@@ -61,7 +62,7 @@ def passes(monkeypatch):
         lengths.append(len(ids))
         return forward(ids, *rest)
 
-    monkeypatch.setattr(generation, "forward", counted)
+    monkeypatch.setattr(model, "forward", counted)
     return lengths
 
 
@@ -371,19 +372,11 @@ def test_prefill_in_chunks_gives_what_the_whole_gives(monkeypatch, passes, chunk
     lm = random_language_model()
     whole = list(generate(lm, PROMPT, SAMPLED, max_tokens=6, stop_ids=()))
     passes.clear()
-    monkeypatch.setattr(generation, "PREFILL_CHUNK", chunk)
+    monkeypatch.setattr(model, "PREFILL_CHUNK", chunk)
     parts = list(generate(lm, PROMPT, SAMPLED, max_tokens=6, stop_ids=()))
     assert (max(passes), sum(passes)) == (min(chunk, 6), 6 + 5)
     assert ids(parts) == ids(whole)
     assert [s.logprob for s in parts] == pytest.approx([s.logprob for s in whole], abs=FLOAT32)
-
-
-def test_prefill_returns_the_hidden_state_of_the_last_position_alone():
-    lm = random_language_model()
-    cache = KVCache.empty(lm.config, capacity=6)
-    hidden = prefill(PROMPT, lm.weights, cache)
-    assert cache.ids == PROMPT
-    torch.testing.assert_close(hidden, forward(torch.tensor(PROMPT), lm.weights)[-1:], rtol=0, atol=FLOAT32)
 
 
 def test_weights_in_training_leave_no_history_in_the_cache():
@@ -396,13 +389,6 @@ def test_weights_in_training_leave_no_history_in_the_cache():
     list(steps)
     assert not cache.keys.requires_grad
     assert not cache.values.requires_grad
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "length"), [([], [1], 0), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 9, 3], 1), ([7], [7], 1)]
-)
-def test_a_common_prefix_ends_at_the_first_difference(a, b, length):
-    assert common_prefix(a, b) == common_prefix(b, a) == length
 
 
 # The real model.

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from llm_internals.kv_cache import KVCache
+from llm_internals.kv_cache import KVCache, common_prefix
 from llm_internals.model import forward
 from tests.tiny_model import random_weights
 
@@ -124,3 +124,10 @@ def test_two_caches_share_nothing(tiny_config):
     forward(IDS, weights, one)
     assert other.ids == []
     assert not other.keys.any()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "length"), [([], [1], 0), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 9, 3], 1), ([7], [7], 1)]
+)
+def test_a_common_prefix_ends_at_the_first_difference(a, b, length):
+    assert common_prefix(a, b) == common_prefix(b, a) == length

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from llm_internals.config import LlamaConfig
 from llm_internals.kv_cache import KVCache
-from llm_internals.model import forward
+from llm_internals.model import forward, prefill
 from llm_internals.rope import rotate, rotation
 from llm_internals.tap import Recorder
 from tests.tiny_model import random_weights
@@ -167,3 +167,10 @@ def test_the_final_norm_is_the_last_thing_that_happens():
 
 def test_weights_are_shown_by_their_sizes_and_not_number_by_number():
     assert repr(WEIGHTS) == "Weights(3 layers, 24 wide, 50 tokens)"
+
+
+def test_prefill_returns_the_hidden_state_of_the_last_position_alone():
+    cache = empty()
+    hidden = prefill(IDS.tolist(), WEIGHTS, cache)
+    assert cache.ids == IDS.tolist()
+    torch.testing.assert_close(hidden, forward(IDS, WEIGHTS)[-1:], rtol=0, atol=EXACT)

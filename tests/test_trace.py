@@ -105,7 +105,7 @@ def test_recording_changes_no_output_whatever_the_settings(
 
 def test_a_prompt_longer_than_a_prefill_chunk_is_recorded_at_its_last_position(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = tiny_trace()
-    monkeypatch.setattr("llm_internals.generate.PREFILL_CHUNK", 3)
+    monkeypatch.setattr("llm_internals.model.PREFILL_CHUNK", 3)
     chunked = tiny_trace()
     assert chunked.steps[0].attention.kv_seq == whole.steps[0].attention.kv_seq == len(whole.prompt_ids)
     np.testing.assert_allclose(chunked.steps[0].residual_norms, whole.steps[0].residual_norms, rtol=FLOAT32)
