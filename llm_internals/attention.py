@@ -82,9 +82,9 @@ def attention_scores(
             [[1., 2.]]])
     """
     heads, seq, head_dim = q.shape
-    by_group = q.reshape(k.shape[0], -1, head_dim)  # [kv_heads, queries_per_kv_head * seq, head_dim]
-    scores = by_group @ k.transpose(1, 2) / math.sqrt(head_dim)
-    return scores.view(heads, seq, -1)
+    scaled = q / math.sqrt(head_dim)  # the queries rather than the scores, of which there are more
+    by_group = scaled.reshape(k.shape[0], -1, head_dim)  # [kv_heads, queries_per_kv_head * seq, head_dim]
+    return (by_group @ k.transpose(1, 2)).view(heads, seq, -1)
 
 
 def weighted_values(
@@ -133,7 +133,7 @@ def attention(
     k = report(tap, "rot_k", rotate(k, rotation))
     if cache is not None:
         k, v = cache.append(k, v)
-    scores = report(tap, "attn_scores", attention_scores(q, k).masked_fill(~mask, -math.inf))
+    scores = report(tap, "attn_scores", torch.where(mask, attention_scores(q, k), -math.inf))
     pattern = report(tap, "pattern", scores.softmax(dim=-1))
     z = report(tap, "z", weighted_values(pattern, v))
     return linear(merge_heads(z), weights.o_proj)
