@@ -33,10 +33,14 @@ from llm_internals.gguf import GGUFError, GGUFFile, GGUFTensor, read_gguf
 from llm_internals.linear import Matrix
 from llm_internals.model import Weights
 from llm_internals.model_metadata import read_config, read_eos_ids, read_tokenizer
+from llm_internals.packed import PACKERS, ROW_MULTIPLE, TokenMatrix, kernels_usable, pack
 from llm_internals.tokenizer import Tokenizer
 
 ROWS_AT_ONCE = 256
 """Rows that are dequantised together: few enough to stay in the processor's cache until they are copied."""
+
+TOKEN_MATRIX = "token_embd.weight"
+"""The tensor whose rows are looked up."""
 
 RowOrder = Int[np.ndarray, " rows"]
 MatrixReader = Callable[[GGUFTensor, RowOrder | None], Matrix]
@@ -74,7 +78,14 @@ def load_checkpoint(path: str | os.PathLike[str] | None = None, *, weights: str 
         Any GGUF file of architecture ``llama`` with a byte-level BPE tokenizer; None for SmolLM2-135M-Instruct, found
         or fetched by `weights_file.find_weights`.
     weights : str
-        In what form the matrices are held, a key of `MATRIX_READERS`. Norms are always float32.
+        In what form the matrices are held, a key of `MATRIX_READERS`: "float32", or "packed" for the file's own 4 and
+        8 bits (`packed`), which is smaller, faster, and rounds more. Norms are always float32.
+
+    Warns
+    -----
+    UserWarning
+        If ``weights`` is "packed" and this PyTorch can't multiply packed weights, so that they are held in float32; or
+        if it can, but slowly.
 
     Raises
     ------
@@ -87,6 +98,8 @@ def load_checkpoint(path: str | os.PathLike[str] | None = None, *, weights: str 
     """
     if weights not in MATRIX_READERS:
         raise ValueError(f"weights must be one of {', '.join(map(repr, MATRIX_READERS))}, but is {weights!r}")
+    if weights == "packed" and not kernels_usable():
+        weights = "float32"
     # Imported here, since Python warns if the package has imported what `python -m llm_internals.weights_file` runs.
     from llm_internals.weights_file import find_weights
 
@@ -102,7 +115,7 @@ def expected_tensors(config: LlamaConfig) -> Iterator[tuple[str, tuple[int, ...]
     """Name and shape of each tensor that the model needs, a layer after the other."""
     width, inner = config.hidden_size, config.intermediate_size
     q_width, kv_width = config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim
-    yield "token_embd.weight", (config.vocab_size, width)
+    yield TOKEN_MATRIX, (config.vocab_size, width)
     yield "output_norm.weight", (width,)
     if not config.tie_word_embeddings:
         yield "output.weight", (config.vocab_size, width)
@@ -141,7 +154,7 @@ def check_tensors(file: GGUFFile, config: LlamaConfig) -> None:
 
 def read_weights(file: GGUFFile, config: LlamaConfig, read_matrix: MatrixReader) -> Weights:
     """All tensors of the file, its matrices through ``read_matrix``."""
-    embed_tokens = read_matrix(file.tensors["token_embd.weight"], None)
+    embed_tokens = read_matrix(file.tensors[TOKEN_MATRIX], None)
     output = file.tensors.get("output.weight")
     return Weights(
         config=config,
@@ -229,5 +242,20 @@ def finite(values: Float[np.ndarray, "..."], tensor: GGUFTensor) -> Float[np.nda
     return values
 
 
-MATRIX_READERS: dict[str, MatrixReader] = {"float32": read_float32_matrix}
+def read_packed_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None) -> Matrix:
+    """A matrix that stays in the 4 or 8 bits of the file; one that can't be packed is read as float32.
+
+    Parameters and errors are those of `read_float32_matrix`. The matrix of tokens keeps its blocks for look-up.
+    """
+    if tensor.kind not in PACKERS or tensor.shape[0] % ROW_MULTIPLE:
+        return read_float32_matrix(tensor, row_order)
+    blocks = tensor.read() if row_order is None else tensor.read()[row_order]
+    try:
+        matrix = pack(blocks, tensor.kind)
+    except ValueError as error:
+        raise GGUFError(f"tensor {tensor.name!r}: {error}", tensor.path, tensor.offset) from error
+    return TokenMatrix(matrix, blocks, tensor.kind) if tensor.name == TOKEN_MATRIX else matrix
+
+
+MATRIX_READERS: dict[str, MatrixReader] = {"float32": read_float32_matrix, "packed": read_packed_matrix}
 """The forms that matrices can be held in. This is the only place that decides: the stages take any of them."""

@@ -25,9 +25,9 @@ ORDER = (
     ("Stage 0", ("config", "tap", "linear")),
     ("Stage 1", ("byte_alphabet", "bpe", "bpe_training", "pretokenizer", "tokenizer", "chat")),
     ("Stage 2", ("embedding", "rope")),
-    ("Stage 3", ("norm", "kv_cache", "attention", "feed_forward", "block", "model")),
-    ("The weights file", ("byte_cursor", "dequantize", "gguf", "model_metadata", "weights_file", "checkpoint")),
-    ("Stage 4", ("logits", "likelihood")),
+    ("Stage 3", ("norm", "kv_cache", "attention", "feed_forward", "block", "model", "cost")),
+    ("The weights file", ("byte_cursor", "dequantize", "packed", "gguf", "model_metadata", "weights_file", "checkpoint")),
+    ("Stage 4", ("logits", "likelihood", "calibration")),
     (
         "Stage 5",
         ("scores", "processors", "truncation", "drawing", "sampling_params", "sampling", "choice", "beam_search"),
