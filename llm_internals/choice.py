@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from llm_internals.sampling import SamplingParams, distribution, draw_bin, left_logits
-from llm_internals.scores import Scores, as_logits, largest, log_softmax
+from llm_internals.scores import Scores, as_logits, largest, log_sum_exp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def choose(
     """
     logits = as_logits(logits)
     probs = distribution(logits, params, prompt_ids, output_ids)
-    model_logprobs = log_softmax(logits)
+    total = log_sum_exp(logits)
     if params.temperature == 0:
         id, u, low, high = int(probs.argmax()), None, 0.0, 1.0
         margin = _lead(left_logits(logits, replace(params, temperature=1.0), prompt_ids, output_ids))
@@ -104,13 +104,14 @@ def choose(
         bin=(low, high),
         margin=margin,
         logprob=math.log(probs[id]),
-        model_logprob=float(model_logprobs[id]),
+        model_logprob=float(logits[id] - total),
         n_candidates=int(np.count_nonzero(probs)),
-        top_logprobs=tuple((int(top), float(model_logprobs[top])) for top in largest(model_logprobs, top_logprobs)),
+        top_logprobs=tuple((int(top), float(logits[top] - total)) for top in largest(logits, top_logprobs)),
     )
 
 
 def _lead(logits: np.ndarray) -> float:
     """How far the largest logit is above the next one; infinite if nothing else is left."""
-    first, second = logits[largest(logits, 2)] if logits.size > 1 else (0.0, -math.inf)
-    return float(first - second)
+    first = int(logits.argmax())
+    second = max(logits[:first].max(initial=-math.inf), logits[first + 1 :].max(initial=-math.inf))
+    return float(logits[first] - second)

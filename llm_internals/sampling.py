@@ -243,6 +243,8 @@ def _apply(name: str, setting, logits: Logits, prompt_ids: Sequence[int], output
 
 def _truncate(logits: Logits, keep: Callable[[np.ndarray], Mask]) -> Logits:
     """Let a rule see only the tokens that are left, in id order, and remove what it doesn't keep."""
+    if logits.min() > -np.inf:
+        return np.where(keep(logits), logits, -np.inf)
     alive = _alive(logits)
     kept = alive[keep(logits[alive])]
     truncated = np.full(logits.size, -np.inf)
@@ -256,6 +258,8 @@ def _alive(logits: Logits) -> Int[np.ndarray, " n"]:
 
 def _probabilities(logits: Logits) -> Float64[np.ndarray, " vocab_size"]:
     """Softmax over the tokens that are left, 0 for the others: a few survivors cost a few exponentials, not 49,152."""
+    if logits.min() > -np.inf:
+        return softmax(logits)
     alive = _alive(logits)
     probs = np.zeros(logits.size)
     probs[alive] = softmax(logits[alive])

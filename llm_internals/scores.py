@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float64
-from torch import Tensor, float64
+from torch import Tensor, float64, from_numpy
 
 Scores = np.ndarray | Tensor | Sequence
 """What callers may pass: an array, a tensor or a list of numbers, one per token; `as_vector` checks it."""
@@ -137,6 +137,25 @@ def log_softmax(logits: Scores) -> Float64[np.ndarray, " vocab_size"]:
     with np.errstate(over="ignore"):
         shifted = logits - logits.max()
     return shifted - np.log(np.exp(shifted).sum())
+
+
+def log_sum_exp(logits: Scores) -> float:
+    """Return ``log sum_j exp(z_j)``, what `log_softmax` subtracts from every score.
+
+    For one token's log-probability this number is enough. PyTorch computes it, since its exponential of float64 is
+    vectorised on every processor.
+
+    Raises
+    ------
+    ValueError
+        As `as_logits`.
+
+    Examples
+    --------
+    >>> round(log_sum_exp([1000.0, 1000.0]) - 1000, 6)
+    0.693147
+    """
+    return float(from_numpy(as_logits(logits)).logsumexp(dim=0))
 
 
 def largest(scores: Float64[np.ndarray, " vocab_size"], n: int) -> np.ndarray:
