@@ -6,13 +6,12 @@ transformers works in float32 with torch, the package in float64 with NumPy; bot
 """
 
 import random
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from transformers.generation import logits_process as hf
 
+from benchmarks.timing import interleaved
 from llm_internals import load_checkpoint
 from llm_internals.kv_cache import KVCache
 from llm_internals.logits import lm_head
@@ -64,17 +63,6 @@ def theirs(logits: torch.Tensor, params: SamplingParams, prompt_ids: list[int]) 
     return choose
 
 
-def medians(*ways: Callable[[], object]) -> list[float]:
-    """Median milliseconds of each way, one call of each in turn."""
-    times: list[list[float]] = [[] for _ in ways]
-    for _ in range(ROUNDS):
-        for way, taken in zip(ways, times, strict=True):
-            start = time.perf_counter()
-            way()
-            taken.append(1000 * (time.perf_counter() - start))
-    return [statistics.median(taken) for taken in times]
-
-
 def main() -> None:
     """Print one row for each setting."""
     torch.set_num_threads(1)
@@ -90,7 +78,8 @@ def main() -> None:
     print(f"{'setting':26}{'ms':>7}{'transformers':>14}{'ratio':>7}{'of a decode step':>18}{'candidates':>12}")
     for name, settings in SETTINGS.items():
         params = SamplingParams(**settings)
-        a, b, step = medians(ours(logits, params, prompt_ids), theirs(logits, params, prompt_ids), decode_step)
+        ways = {"a": ours(logits, params, prompt_ids), "b": theirs(logits, params, prompt_ids), "step": decode_step}
+        a, b, step = (1000 * taken.median for taken in interleaved(ways, ROUNDS).values())
         candidates = int((distribution(logits, params, prompt_ids) > 0).sum())
         print(f"{name:26}{a:7.2f}{b:14.2f}{a / b:7.2f}{a / step:18.1%}{candidates:12,}")
 

@@ -6,12 +6,11 @@ Read the ratios: seconds are those of this machine at this moment.
 
 import random
 import resource
-import statistics
-import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice, pairwise
 
+from benchmarks.timing import interleaved, seconds
 from llm_internals.bpe_training import learn_merges
 from llm_internals.gguf import read_gguf
 from llm_internals.model_metadata import read_tokenizer
@@ -61,7 +60,7 @@ def encode(tokenizer: Tokenizer, tokens: list[str], merges: list[str]) -> None:
         "tiktoken": lambda: encoding.encode_ordinary(text),
         "tokenizers": lambda: reference.encode(text),
     }
-    times = interleaved(ways)
+    times = {name: taken.median for name, taken in interleaved(ways, ROUNDS).items()}
     print("\nencoding 4 MB                             MB / s     against ours")
     print(f"  ours, words seen for the first time  {4 / first:7.2f}")
     for name, time_taken in times.items():
@@ -107,19 +106,6 @@ def merged(word: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
             result.append(word[i])
             i += 1
     return result
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """Time one call."""
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
-
-
-def interleaved(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the median seconds of each way, the ways taking turns."""
-    rounds = [{name: seconds(run) for name, run in ways.items()} for _ in range(ROUNDS)]
-    return {name: statistics.median(times[name] for times in rounds) for name in ways}
 
 
 def peak_megabytes() -> float:

@@ -1,7 +1,8 @@
 """Stage 0: a weight matrix, with one product and one row look-up.
 
-A float32 matrix is a plain tensor stored [in, out], so that the product reads ``x @ weight``.
-PyTorch's ``nn.Linear`` stores [out, in]; for the single row of a decode step the order used here is the faster one.
+A float32 matrix is a plain tensor [in, out], so that the product reads ``x @ weight``; PyTorch's ``nn.Linear`` has
+[out, in]. For the single row of a decode step the product is fastest if the longer axis is contiguous in memory, as
+`checkpoint` lays it.
 Any other kind of weight is an object with ``shape``, ``product`` and ``rows``: no stage knows which kind it got.
 
 Chapter: ``03b_feed_forward``; the packed kind, ``11_four_bits``.
