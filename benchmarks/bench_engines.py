@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
+from rich.progress import track
 
 from benchmarks.engine_process import ENGINES, THREADS
 from benchmarks.timing import Spread, interleaved, spread
@@ -86,7 +86,7 @@ def save_for_transformers(folder: str) -> dict[str, int]:
 def run_engines(engines: list[str], folder: str, rounds: int) -> Figures:
     """Every engine once a round, in turn; all numbers of an engine together."""
     numbers: dict[str, dict[str, list[float]]] = {name: {} for name in engines}
-    for _ in tqdm(range(rounds), desc="rounds", unit="round"):
+    for _ in track(range(rounds), "rounds"):
         for name in engines:
             for what, values in run_engine(name, folder).items():
                 numbers[name].setdefault(what, []).extend(values)

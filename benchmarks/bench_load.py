@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from tqdm import tqdm
+from rich.progress import track
 
 from benchmarks.timing import spread
 from llm_internals.weights_file import find_weights
@@ -32,7 +32,7 @@ def main() -> None:
     """Print a row for each program."""
     path = str(find_weights())
     numbers: dict[str, list[tuple[float, float]]] = {name: [] for name in PROGRAMS}
-    for _ in tqdm(range(ROUNDS), desc="rounds", unit="round"):
+    for _ in track(range(ROUNDS), "rounds"):
         for name, program in PROGRAMS.items():
             numbers[name].append(run(TIMED.format(program.format(path=path))))
     print(f"{'':32}{'seconds':>24}{'peak MB':>10}")

@@ -49,8 +49,9 @@ MODULES = tuple(HEADINGS)
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 PAGE_MODULES = dict(ORDER)["Pages"]
 DISTRIBUTIONS = packages_distributions()
-NOT_INSTALLED = {"llama-cpp"}
-"""What ``benchmarks/requirements.txt`` adds for `make peers`: it compiles for minutes, and no test needs it."""
+NOT_INSTALLED = {"llama-cpp", "llama-cpp-python"}
+"""What ``benchmarks/requirements.txt`` adds for `make peers`: it compiles for minutes, and no test needs it. The name is
+that of the import where it isn't installed, and that of the distribution where it is."""
 MAX_CODE_LINES = 300
 MAX_FUNCTION_LINES = 55
 """Lines that hold code, without docstrings: a module aims at fewer than 200, a function at a dozen."""
