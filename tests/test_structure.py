@@ -26,7 +26,10 @@ ORDER = (
     ("Stage 1", ("byte_alphabet", "bpe", "bpe_training", "pretokenizer", "tokenizer", "chat")),
     ("Stage 2", ("embedding", "rope")),
     ("Stage 3", ("norm", "kv_cache", "attention", "feed_forward", "block", "model", "cost")),
-    ("The weights file", ("byte_cursor", "dequantize", "packed", "gguf", "model_metadata", "weights_file", "checkpoint")),
+    (
+        "The weights file",
+        ("byte_cursor", "dequantize", "packed", "gguf", "model_metadata", "weights_file", "checkpoint"),
+    ),
     ("Stage 4", ("logits", "likelihood", "calibration")),
     (
         "Stage 5",
@@ -50,8 +53,8 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__in
 PAGE_MODULES = dict(ORDER)["Pages"]
 DISTRIBUTIONS = packages_distributions()
 NOT_INSTALLED = {"llama-cpp", "llama-cpp-python"}
-"""What ``benchmarks/requirements.txt`` adds for `make peers`: it compiles for minutes, and no test needs it. The name is
-that of the import where it isn't installed, and that of the distribution where it is."""
+"""What ``benchmarks/requirements.txt`` adds for `make peers`: it compiles for minutes, and no test needs it. Where it
+isn't installed the name is that of the import, and where it is that of the distribution."""
 MAX_CODE_LINES = 300
 MAX_FUNCTION_LINES = 55
 """Lines that hold code, without docstrings: a module aims at fewer than 200, a function at a dozen."""
