@@ -29,6 +29,7 @@ bench: weights
 peers: weights
 	$(PY) -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	$(PY) -m benchmarks.exact_sampling
+	$(PY) -m benchmarks.peers_next_token
 	$(PY) -m benchmarks.peers_tokenizer $(TEXTS)
 
 weights: .venv/ready

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 Logits = Float[np.ndarray, "questions vocab_size"]
 Ids = Int[np.ndarray, " ids"]
-Perhaps = Float64[np.ndarray, " questions"]
+PerQuestion = Float64[np.ndarray, " questions"]
 """A number a question."""
 
 NORMAL_95 = 1.959964
@@ -39,7 +39,7 @@ class Bin(NamedTuple):
     accuracy: float
 
 
-def probability_at(logits: Logits, ids: Ids, t: int | float) -> Perhaps:
+def probability_at(logits: Logits, ids: Ids, t: int | float) -> PerQuestion:
     """p_T(x) = exp(z_x / T) / sum_j exp(z_j / T) of one token x for each question.
 
     At T = 0 it is 1 for the likeliest token (the lowest id among equals) and 0 for others, as greedy decoding has it.
@@ -67,10 +67,13 @@ def probability_at(logits: Logits, ids: Ids, t: int | float) -> Perhaps:
     _check_temperature(t)
     if t == 0:
         return (logits.argmax(axis=1) == ids).astype(np.float64)
-    return np.array([_weights(row, t, float(row[id])).sum() ** -1 for row, id in zip(logits, ids, strict=True)])
+    p = np.empty(len(ids))
+    for n, (row, id) in enumerate(zip(logits, ids, strict=True)):
+        p[n] = 1 / _weights(row, t, float(row[id])).sum()
+    return p
 
 
-def expected_logit(logits: Logits, t: int | float) -> Perhaps:
+def expected_logit(logits: Logits, t: int | float) -> PerQuestion:
     """E_T[z] = sum_j p_T(j) z_j for each question: the level that a token's score is measured against.
 
     Since d ln p_T(x) / d(1/T) = z_x - E_T[z], a token gains from a lower temperature while its score is above this
@@ -90,8 +93,11 @@ def expected_logit(logits: Logits, t: int | float) -> Perhaps:
     _check_temperature(t)
     if t == 0:
         return logits.max(axis=1).astype(np.float64)
-    weights = (_weights(row, t, float(row.max())) for row in logits)
-    return np.array([w @ row / w.sum() for w, row in zip(weights, logits, strict=True)])
+    level = np.empty(len(logits))
+    for n, row in enumerate(logits):
+        weights = _weights(row, t, float(row.max()))
+        level[n] = weights @ row / weights.sum()
+    return level
 
 
 def best_temperature(logits: Logits, ids: Ids) -> float:
@@ -134,7 +140,7 @@ def best_temperature(logits: Logits, ids: Ids) -> float:
     return 2 / (low + high)
 
 
-def reliability(confidence: Perhaps, right: Bool[np.ndarray, " questions"], bins: int = 10) -> list[Bin]:
+def reliability(confidence: PerQuestion, right: Bool[np.ndarray, " questions"], bins: int = 10) -> list[Bin]:
     """Sort answers by confidence into bins of equal width, and compare, in each, confidence with accuracy.
 
     Parameters
@@ -173,7 +179,7 @@ def reliability(confidence: Perhaps, right: Bool[np.ndarray, " questions"], bins
     ]
 
 
-def calibration_error(confidence: Perhaps, right: Bool[np.ndarray, " questions"], bins: int = 10) -> float:
+def calibration_error(confidence: PerQuestion, right: Bool[np.ndarray, " questions"], bins: int = 10) -> float:
     """ECE = sum_k (n_k / n) |accuracy_k - confidence_k|: how far confidence is off, bin by bin.
 
     It isn't the difference of the two means: what is too sure in one bin and not sure enough in another doesn't cancel.

@@ -80,6 +80,16 @@ def multiplications(config: LlamaConfig, seq: int = 1, *, cached: int = 0, score
     >>> multiplications(config, cached=999)
     Multiplications(projections=106168320, attention=34560000, output=28311552)
     """
+    _check_pass(config, seq, cached, scored)
+    return Multiplications(
+        projections=seq * block_numbers(config),
+        attention=seq * (cached + seq) * attention_slope(config),
+        output=scored * output_numbers(config),
+    )
+
+
+def _check_pass(config: LlamaConfig, seq: int, cached: int, scored: int) -> None:
+    """Refuse a pass that can't be."""
     if seq < 1:
         raise ValueError(f"seq must be at least 1, but is {seq}")
     if cached < 0 or cached + seq > config.max_position_embeddings:
@@ -89,11 +99,6 @@ def multiplications(config: LlamaConfig, seq: int = 1, *, cached: int = 0, score
         )
     if not 0 <= scored <= seq:
         raise ValueError(f"scored must be in [0, {seq}], the new positions, but is {scored}")
-    return Multiplications(
-        projections=seq * block_numbers(config),
-        attention=seq * (cached + seq) * attention_slope(config),
-        output=scored * output_numbers(config),
-    )
 
 
 def block_numbers(config: LlamaConfig) -> int:

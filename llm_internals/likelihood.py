@@ -12,6 +12,7 @@ Source: Bengio et al. (2003), "A neural probabilistic language model", section 1
 (1989), "A learning algorithm for continually running fully recurrent neural networks" (teacher forcing).
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from llm_internals.logits import lm_head
 from llm_internals.model import Weights, forward
+from llm_internals.tap import Tap
 
 
 def next_logprobs(ids: Sequence[int], weights: Weights) -> Float64[Tensor, " vocab_size"]:
@@ -35,11 +37,12 @@ def next_logprobs(ids: Sequence[int], weights: Weights) -> Float64[Tensor, " voc
 
 
 def answer_logits(
-    prompt_ids: Sequence[int], answer_ids: Sequence[int], weights: Weights
+    prompt_ids: Sequence[int], answer_ids: Sequence[int], weights: Weights, tap: Tap | None = None
 ) -> Float[Tensor, "answer vocab_size"]:
     """The scores from which each token of the answer would be chosen, given the prompt and the answer before it.
 
-    Row 0 is what the model says after the prompt alone, before it has seen any of the answer.
+    Row 0 is what the model says after the prompt alone, before it has seen any of the answer. The tap is that of
+    `model.forward`: a page that removes a part of the model asks here what the removal costs.
 
     Raises
     ------
@@ -53,13 +56,13 @@ def answer_logits(
         )
     if not 0 <= answer_ids[-1] < weights.config.vocab_size:  # the only id that doesn't go through the model
         raise ValueError(f"answer_ids must be in [0, {weights.config.vocab_size}), but ends with {answer_ids[-1]}")
-    hidden = forward(torch.tensor([*prompt_ids, *answer_ids[:-1]], dtype=torch.int64), weights)
+    hidden = forward(torch.tensor([*prompt_ids, *answer_ids[:-1]], dtype=torch.int64), weights, tap=tap)
     # A position's logits are about the token behind it, so those of the answer begin one position before it.
     return lm_head(hidden[-len(answer_ids) :], weights)
 
 
 def answer_logprobs(
-    prompt_ids: Sequence[int], answer_ids: Sequence[int], weights: Weights
+    prompt_ids: Sequence[int], answer_ids: Sequence[int], weights: Weights, tap: Tap | None = None
 ) -> Float64[Tensor, " answer"]:
     """ln p(answer_i | prompt, answer_0 ... answer_(i-1)) for each token of the answer, in nats.
 
@@ -72,5 +75,20 @@ def answer_logprobs(
         As `answer_logits`.
     """
     targets = torch.tensor(list(answer_ids), dtype=torch.int64)[:, None]
-    logits = answer_logits(prompt_ids, answer_ids, weights)
+    logits = answer_logits(prompt_ids, answer_ids, weights, tap)
     return logits.double().log_softmax(dim=-1).gather(1, targets)[:, 0]
+
+
+def bits_a_token(
+    prompt_ids: Sequence[int], answer_ids: Sequence[int], weights: Weights, tap: Tap | None = None
+) -> float:
+    """The mean surprisal of the answer's tokens in bits, -log2 p: what the text costs, and so how well it is predicted.
+
+    Blind guessing costs log2(vocab_size).
+
+    Raises
+    ------
+    ValueError
+        As `answer_logits`.
+    """
+    return -float(answer_logprobs(prompt_ids, answer_ids, weights, tap).mean()) / math.log(2)

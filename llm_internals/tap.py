@@ -11,7 +11,7 @@ Chapter: ``03_forward_pass``.
 Source: the activation names of TransformerLens, ``transformer_lens/hook_points.py`` and ``components/``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
 from torch import Tensor
@@ -58,6 +58,21 @@ def prefixed(tap: Tap | None, prefix: str) -> Tap | None:
     if tap is None:
         return None
     return lambda name, value: report(tap, prefix + name, value)
+
+
+def scaled(factors: Mapping[str, Tensor | int | float]) -> Tap:
+    """A tap that multiplies each named result by its factor, and changes nothing else.
+
+    A factor of 0 silences a part of the model, a tensor of ones and zeros a part of a result.
+
+    Examples
+    --------
+    >>> import torch
+    >>> silent = scaled({"blocks.0.mlp_out": 0.0})
+    >>> silent("blocks.0.mlp_out", torch.ones(2)), silent("blocks.0.attn_out", torch.ones(2))
+    (tensor([0., 0.]), None)
+    """
+    return lambda name, value: value * factors[name] if name in factors else None
 
 
 class Recorder:

@@ -5,10 +5,12 @@ import inspect
 from pathlib import Path
 
 import pytest
+import torch
 
 from llm_internals import exercises
 
 FOLDER = Path(exercises.__file__).parent
+LOGPROBS = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64).log()
 CHAPTERS = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
 
 
@@ -20,7 +22,13 @@ def test_a_chapter_has_three_checks_that_take_no_answer_for_an_unfinished_one(ch
     assert len(checks) == 3
     for check in checks:
         others = list(inspect.signature(check).parameters)[1:]
-        given = {"tokenizer": lm.tokenizer, "logits": [2.0, 1.0, 0.0], "token": 0}
+        given = {
+            "tokenizer": lm.tokenizer,
+            "logits": [2.0, 1.0, 0.0],
+            "token": 0,
+            "logprobs": LOGPROBS,
+            "reward": LOGPROBS,
+        }
         reply = check(None, **{name: given[name] for name in others})
         assert isinstance(reply, str)
         assert reply

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from llm_internals.kv_cache import KVCache
-from llm_internals.likelihood import answer_logits, answer_logprobs, next_logprobs
+from llm_internals.likelihood import answer_logits, answer_logprobs, bits_a_token, next_logprobs
 from llm_internals.logits import lm_head
 from llm_internals.model import forward
 from tests.tiny_model import ID, bigram_language_model, random_weights
@@ -51,6 +51,23 @@ def test_the_first_row_of_scores_has_seen_nothing_of_the_answer(tiny_config):
     assert logits.shape == (3, 50)
     torch.testing.assert_close(logits[0].log_softmax(0), next_logprobs([3, 1, 4], weights), rtol=0, atol=EXACT)
     torch.testing.assert_close(logits[2], answer_logits([3, 1, 4, 5, 9], [7], weights)[0], rtol=0, atol=EXACT)
+
+
+def test_blind_guessing_costs_the_logarithm_of_the_vocabulary_and_certainty_nothing():
+    blind = bigram_language_model(torch.zeros(16, 16)).weights
+    assert bits_a_token([ID["d"]], [ID["a"], ID["b"]], blind) == pytest.approx(4.0, abs=1e-6)
+    table = torch.full((16, 16), -1000.0)
+    table[ID["a"], ID["b"]] = 0.0
+    assert bits_a_token([ID["a"]], [ID["b"]], bigram_language_model(table).weights) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_a_tap_removes_is_missing_from_the_answer_s_probability(tiny_config):
+    weights = random_weights(tiny_config, dtype=torch.float64)
+    shorter = replace(weights, layers=weights.layers[1:])
+    silent = {"blocks.0.attn_out", "blocks.0.mlp_out"}
+    tapped = answer_logprobs([3, 1], [4, 1, 5], weights, lambda name, x: x * 0 if name in silent else None)
+    torch.testing.assert_close(tapped, answer_logprobs([3, 1], [4, 1, 5], shorter), rtol=0, atol=EXACT)
+    assert (tapped - answer_logprobs([3, 1], [4, 1, 5], weights)).abs().max() > 0.01
 
 
 def test_probabilities_of_all_answers_of_a_length_sum_to_one(tiny_config):

@@ -68,7 +68,7 @@ def test_logits_that_are_not_finite_are_refused(bad: float) -> None:
 
 
 def test_the_stored_logits_are_those_of_the_model(lm: LanguageModel, stored: list[dict]) -> None:
-    assert book_data.same_logits(stored, book_data.sampling_explorer(lm))
+    assert book_data.same_logits(stored, book_data.explorer_entries(lm))
     assert [explorer_logits(entry).size for entry in stored] == [lm.config.vocab_size] * len(stored)
 
 

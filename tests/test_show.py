@@ -399,6 +399,14 @@ def test_a_part_with_a_file_loads_it_from_the_static_folder_of_the_page_and_from
     assert "_static" not in part().html
 
 
+def test_what_components_share_goes_before_the_one_that_uses_it_and_is_none_itself() -> None:
+    script = Scripts(show.interactive("sampling_explorer", {}, caption="c", fallback="f").html).contents[1]
+    assert 0 < script.index("const logitsOf =") < script.index("function mount(")
+    assert "const logitsOf =" not in Scripts(part().html).contents[1]
+    with pytest.raises(ValueError, match="name must be one of the components"):
+        show.interactive("_explorer", {}, caption="c", fallback="f")
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

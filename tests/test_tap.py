@@ -5,7 +5,7 @@ import torch
 
 from llm_internals.kv_cache import KVCache
 from llm_internals.model import forward
-from llm_internals.tap import Recorder, prefixed, report
+from llm_internals.tap import Recorder, prefixed, report, scaled
 from tests.tiny_model import random_weights
 
 IDS = torch.tensor([3, 1, 4, 1, 5, 9])
@@ -52,6 +52,19 @@ def test_what_a_tap_returns_takes_the_value_s_place():
 def test_a_replacement_of_another_shape_or_dtype_is_refused_by_name(replacement):
     with pytest.raises(ValueError, match=r"replace 'resid_pre' by a tensor of shape \(2,\) and dtype torch.float32"):
         report(lambda name, value: replacement, "resid_pre", torch.ones(2))
+
+
+def test_a_factor_of_zero_silences_a_part_and_a_mask_a_part_of_a_result(tiny_config):
+    weights, before, after = random_weights(tiny_config), Recorder(), Recorder()
+    forward(IDS, weights, tap=before)
+    keep = torch.ones(len(IDS), 1)
+    keep[0] = 0
+    tap = scaled({"blocks.0.attn_out": 0, "blocks.1.mlp_out": keep})
+    forward(IDS, weights, tap=lambda name, value: after(name, report(tap, name, value)) or tap(name, value))
+    assert torch.equal(after["blocks.0.resid_mid"], before["blocks.0.resid_pre"])
+    assert torch.equal(after["blocks.1.resid_post"][0], after["blocks.1.resid_mid"][0])
+    assert (after["blocks.1.resid_post"][1:] != after["blocks.1.resid_mid"][1:]).any(dim=-1).all()
+    assert tap("blocks.0.mlp_out", torch.ones(2)) is None
 
 
 def test_a_pass_reports_every_activation_by_name_in_the_order_of_computation(tiny_config):

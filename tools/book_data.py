@@ -7,7 +7,7 @@ agrees with it. So a CPU that rounds the last digit in another way changes no by
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from llm_internals import chat, logits, model
 from llm_internals.checkpoint import LanguageModel, load_checkpoint
 from llm_internals.figures.sampling_explorer import STEP, explorer_entry, explorer_logits
 from llm_internals.scores import largest
+from tools import attention_map_data, temperature_explorer_data
 
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "data"
 ROWS = 10
@@ -32,6 +33,14 @@ EXPLORER_PROMPTS = {
     "In a chat: What is the capital of Australia?": [{"role": "user", "content": "What is the capital of Australia?"}],
 }
 """What the reader of ``05_sampling`` can choose: a label, and the text or the chat behind it."""
+TILT_PROMPTS = {
+    "The capital of Australia is": "The capital of Australia is",
+    "Once upon a time, there was a": "Once upon a time, there was a",
+    "In a chat: What is 3 + 4?": [{"role": "user", "content": "What is 3 + 4?"}],
+}
+"""The same for ``09_rlhf``."""
+
+Prompts = Mapping[str, str | list[dict[str, str]]]
 
 
 class DataFile(NamedTuple):
@@ -41,19 +50,19 @@ class DataFile(NamedTuple):
     agrees: Callable[[Any, Any], bool]
 
 
-def explorer_scores(lm: LanguageModel) -> Iterator[np.ndarray]:
-    """The logits after each prompt of the explorer, in the order of ids."""
-    for prompt in EXPLORER_PROMPTS.values():
+def explorer_scores(lm: LanguageModel, prompts: Prompts = EXPLORER_PROMPTS) -> Iterator[np.ndarray]:
+    """The logits after each prompt of an explorer, in the order of ids."""
+    for prompt in prompts.values():
         ids = lm.tokenizer.encode(prompt) if isinstance(prompt, str) else chat.encode_chat(lm.tokenizer, prompt)
         hidden = model.forward(torch.tensor(ids), lm.weights)
         yield logits.lm_head(hidden[-1:], lm.weights)[0].double().numpy()
 
 
-def sampling_explorer(lm: LanguageModel) -> list[dict[str, Any]]:
-    """What the explorer needs of each prompt."""
+def explorer_entries(lm: LanguageModel, prompts: Prompts = EXPLORER_PROMPTS) -> list[dict[str, Any]]:
+    """What an explorer needs of each prompt."""
     return [
         explorer_entry(name, scores, [lm.tokenizer.token_bytes(int(id)) for id in largest(scores, ROWS)])
-        for name, scores in zip(EXPLORER_PROMPTS, explorer_scores(lm), strict=True)
+        for name, scores in zip(prompts, explorer_scores(lm, prompts), strict=True)
     ]
 
 
@@ -73,7 +82,14 @@ def same_logits(stored: list[dict[str, Any]], computed: list[dict[str, Any]]) ->
     return True
 
 
-FILES = {"sampling_explorer.json": DataFile(sampling_explorer, same_logits)}
+FILES = {
+    "sampling_explorer.json": DataFile(explorer_entries, same_logits),
+    "tilt_explorer.json": DataFile(lambda lm: explorer_entries(lm, TILT_PROMPTS), same_logits),
+    "attention_map.json": DataFile(attention_map_data.attention_map, attention_map_data.same_weights),
+    "temperature_explorer.json": DataFile(
+        temperature_explorer_data.temperature_explorer, temperature_explorer_data.same_probabilities
+    ),
+}
 """The files, by name."""
 
 

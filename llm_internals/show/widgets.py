@@ -9,6 +9,7 @@ from llm_internals.html_json import json_for_html
 from llm_internals.show.outputs import Output
 
 FOLDER = "interactive"
+USES = re.compile(r"^// uses (_[a-z_]+\.js)$", re.MULTILINE)
 MOUNT = """\
 const figure = document.currentScript?.closest("figure") ?? document.getElementById("ID");
 const fallback = figure.querySelector("[data-fallback]");
@@ -51,7 +52,7 @@ def interactive(
 
     The component is the file ``llm_internals/figures/interactive/<name>.js``. It defines ``function mount(root,
     data)``, which builds its controls in the empty element ``root``. It looks up nothing by id and leaves nothing in
-    the global scope, so that a page can hold several.
+    the global scope, so that a page can hold several. Files that begin with an underscore hold what components share.
 
     What is too large to stand in a notebook lies in a script of its own, ``book/_static/<file>``, which says
     ``document.currentScript.content = ...``. The component is then ``mount(root, data, content)``. JupyterLab doesn't
@@ -97,9 +98,15 @@ def interactive(
 
 
 def component(name: str) -> str:
-    """The JavaScript of a component."""
+    """The JavaScript of a component.
+
+    A line ``// uses _<part>.js`` in it asks for a file that several components share; that file goes before it.
+    """
     folder = files("llm_internals.figures") / FOLDER
-    known = sorted(file.name.removesuffix(".js") for file in folder.iterdir() if file.name.endswith(".js"))
+    names = [file.name.removesuffix(".js") for file in folder.iterdir() if file.name.endswith(".js")]
+    known = sorted(name for name in names if not name.startswith("_"))
     if name not in known:
         raise ValueError(f"name must be one of the components {known}, but is {name!r}")
-    return (folder / f"{name}.js").read_text(encoding="utf-8").strip()
+    own = (folder / f"{name}.js").read_text(encoding="utf-8")
+    shared = [(folder / part).read_text(encoding="utf-8") for part in USES.findall(own)]
+    return "\n".join([*shared, own]).strip()

@@ -1,4 +1,5 @@
 // Temperature and truncation on real logits: four sliders, and what they leave to draw from.
+// uses _explorer.js
 // data: {
 //   "prompts": [{"name": its label, "tokens": texts of the likeliest tokens, in order, "head": the largest logits,
 //                descending, "step": s, "level": l, "counts": how many of the others are l * s, (l - 1) * s, ...}],
@@ -17,11 +18,6 @@ function mount(root, data) {
   const state = { ...data.start };
 
   // The arithmetic. Logits stand in descending order, so that every operator keeps the first so many of them.
-
-  const logitsOf = (prompt) => {
-    const others = prompt.counts.flatMap((count, down) => Array(count).fill((prompt.level - down) * prompt.step));
-    return Float64Array.from([...prompt.head, ...others]);
-  };
 
   // Unnormalised probabilities at temperature t, the largest 1, and their running sums.
   const weigh = (logits, t) => {
@@ -66,115 +62,41 @@ function mount(root, data) {
     }, 0);
   };
 
-  // The page. Colours are those of the book, or of JupyterLab, or of a white page.
+  // The page.
 
-  const GROUND = "var(--pst-color-background, var(--jp-layout-color1, Canvas))";
-  const INK = "var(--pst-color-text-base, var(--jp-ui-font-color1, CanvasText))";
-  const BLUE = "var(--llm-kept, #0072b2)";
-  const BOX =
-    `padding: .3em .6em; border: 1px solid; border-radius: .3em; font: inherit; background: ${GROUND}; color: ${INK}`;
-  const GRID =
-    "display: grid; grid-template-columns: repeat(auto-fit, minmax(max(15em, 40%), 1fr)); gap: .6em 2em; margin: .8em 0";
-  const CELL = "padding: .15em .6em .15em 0; vertical-align: middle; font-weight: 400; text-align:";
-
-  const element = (tag, style, ...inside) => {
-    const made = document.createElement(tag);
-    made.style.cssText = style;
-    made.append(...inside);
-    return made;
-  };
-  const three = (number) => number.toFixed(3);
-  const many = (number) => number.toLocaleString("en-US");
   const spelt = (name, setting) => {
     if (name !== "temperature" && setting === KNOBS[name].neutral) return "off";
     return name === "top_k" ? many(setting) : setting.toFixed(2);
   };
-
-  const choice = (label, names, key) => {
-    const options = names.map((name) => new Option(name, name));
-    const box = element("select", `display: block; width: 100%; ${BOX}`, ...options);
-    Object.assign(box, { name: key, value: state[key] });
-    box.addEventListener("change", () => {
-      state[key] = box.value;
-      update();
-    });
-    return element("label", "display: block", label, box);
+  const set = (name) => (value) => {
+    state[name] = value;
+    update();
   };
 
-  const sliders = {};
-  const slider = (name) => {
-    const { label, stops } = KNOBS[name];
-    const value = element("span", "font-variant-numeric: tabular-nums");
-    const bar = element("input", `display: block; width: 100%; margin: .2em 0; accent-color: ${BLUE}`);
-    Object.assign(bar, { type: "range", min: "0", max: String(stops.length - 1), step: "1", name });
-    bar.addEventListener("input", () => {
-      state[name] = stops[Number(bar.value)];
-      update();
-    });
-    sliders[name] = { bar, value };
-    return element("label", "display: block", element("span", "display: flex; gap: .6em", label, value), bar);
-  };
-
-  const allOff = element("button", BOX, "Switch all off");
-  allOff.type = "button";
-  allOff.addEventListener("click", () => {
+  const prompts = data.prompts.map(({ name }) => name);
+  const promptChoice = choice("The text so far", "prompt", prompts, state.prompt, set("prompt"));
+  const orders = Object.keys(data.orders);
+  const orderChoice = choice("Steps in the order of", "order", orders, state.order, set("order"));
+  const sliders = Object.fromEntries(
+    Object.entries(KNOBS).map(([name, { label, stops }]) => [name, slider(label, name, stops, set(name))]),
+  );
+  const allOff = button("Switch all off", () => {
     for (const [name, { neutral }] of Object.entries(KNOBS)) state[name] = neutral;
     update();
   });
-
-  const table = (caption, heads) => {
-    const cells = heads.map(([inside, width], column) => {
-      const side = column === 0 || inside === axis ? "left" : "right";
-      const cell = element("th", `${CELL} ${side}; vertical-align: bottom; width: ${width}`, inside);
-      cell.scope = "col";
-      return cell;
-    });
-    const body = element("tbody", "");
-    const made = element(
-      "table",
-      "width: 100%; min-width: 0; table-layout: fixed; border-collapse: collapse; font-variant-numeric: tabular-nums",
-      element("caption", "caption-side: top; text-align: left", caption),
-      element("thead", "", element("tr", "", ...cells)),
-      body,
-    );
-    made.className = "llm-table";
-    return { made, body };
-  };
-  const cell = (inside) => element("td", `${CELL} right`, inside);
-  const row = (name, cells) => {
-    const head = element("th", `${CELL} left; overflow: hidden; text-overflow: ellipsis; min-width: 0`, name);
-    head.scope = "row";
-    return element("tr", "", head, ...cells);
-  };
-
-  // An outline from 0 to 1 for the temperature alone, hatched where it is removed; filled, what is left to draw from.
-  const bars = (stays, goes, drawn) => {
-    const look = "box-sizing: border-box; border: 1px solid; background:";
-    const outline = (width, ground) => (width > 0 ? element("div", `${look} ${ground}; width: ${100 * width}%`) : "");
-    const hatched = "repeating-linear-gradient(135deg, currentColor 0 1px, transparent 1px 5px)";
-    const place = "position: absolute; left: 0; top: .3em; height: .6em; background:";
-    const filled = element("div", `${place} ${BLUE}; width: ${100 * drawn}%`);
-    const both = element("div", "position: relative; height: 1.2em; display: flex; border-left: 1px solid");
-    both.append(outline(stays, "none"), outline(goes, hatched), filled);
-    return element("td", `${CELL} left`, both);
-  };
-
-  const ends = ["0", "1"].map((end) => element("span", "", end));
-  const axis = element("span", "display: flex; justify-content: space-between", ...ends);
   const tokens = table("Outline: the temperature T alone. Hatched: removed. Filled: what is left to draw from.", [
-    ["token", "25%"],
-    [axis, "37%"],
-    ["T alone", "18%"],
-    ["to draw from", "20%"],
+    ["token", "25%", "left"],
+    [axis(), "37%", "left"],
+    ["T alone", "18%", "right"],
+    ["to draw from", "20%", "right"],
   ]);
   const steps = table("The steps in their order, and what each keeps of what it gets", [
-    ["step", "31%"],
-    ["setting", "21%"],
-    ["tokens left", "25%"],
-    ["removes", "23%"],
+    ["step", "31%", "left"],
+    ["setting", "21%", "right"],
+    ["tokens left", "25%", "right"],
+    ["removes", "23%", "right"],
   ]);
-  const result = element("output", "display: block; margin: .8em 0; font-weight: 600");
-  result.setAttribute("aria-live", "polite");
+  const result = resultLine();
 
   let shown = {};
   const prompt = () => {
@@ -212,21 +134,15 @@ function mount(root, data) {
       `${many(run.kept)} of ${many(logits.length)} tokens can be drawn; ` +
       `${three(removed)} of the probability is removed. ` +
       `Entropy ${entropy.toFixed(2)} nats, as of ${many(Number(Math.exp(entropy).toFixed(1)))} equally likely tokens.`;
-    for (const [name, { bar, value }] of Object.entries(sliders)) {
-      bar.value = String(KNOBS[name].stops.indexOf(state[name]));
-      value.textContent = spelt(name, state[name]);
-      bar.setAttribute("aria-valuetext", `${spelt(name, state[name])}, tokens left: ${many(run.kept)}`);
+    for (const [name, { say }] of Object.entries(sliders)) {
+      const setting = spelt(name, state[name]);
+      say(state[name], setting, `${setting}, tokens left: ${many(run.kept)}`);
     }
   };
 
   root.append(
-    element(
-      "div",
-      GRID,
-      choice("The text so far", data.prompts.map(({ name }) => name), "prompt"),
-      choice("Steps in the order of", Object.keys(data.orders), "order"),
-    ),
-    element("div", GRID, ...Object.keys(KNOBS).map(slider)),
+    element("div", GRID, promptChoice.made, orderChoice.made),
+    element("div", GRID, ...Object.values(sliders).map(({ made }) => made)),
     allOff,
     result,
     tokens.made,
