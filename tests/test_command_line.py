@@ -372,13 +372,13 @@ def test_the_cache_is_kept_across_turns_and_changes_no_answer(
     lm: LanguageModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     passes: list[int] = []
-    real_forward = importlib.import_module("llm_internals.generate").forward
+    real_forward = importlib.import_module("llm_internals.model").forward
 
     def counting(ids, *rest):
         passes.append(len(ids))
         return real_forward(ids, *rest)
 
-    monkeypatch.setattr("llm_internals.generate.forward", counting)
+    monkeypatch.setattr("llm_internals.model.forward", counting)
     conversation = talked(lm, "Hi", "And you?")
     assert [message["role"] for message in conversation.messages] == ["user", "assistant"] * 2
     prefills = [length for length in passes if length > 1]

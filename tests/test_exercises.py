@@ -4,6 +4,7 @@ import importlib
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -24,10 +25,14 @@ def test_a_chapter_has_three_checks_that_take_no_answer_for_an_unfinished_one(ch
         others = list(inspect.signature(check).parameters)[1:]
         given = {
             "tokenizer": lm.tokenizer,
-            "logits": [2.0, 1.0, 0.0],
+            "logits": np.array([2.0, 1.0, 0.0]),
             "token": 0,
             "logprobs": LOGPROBS,
             "reward": LOGPROBS,
+            "patterns": np.full((2, 2, 4, 4), 0.25),
+            "period": 2,
+            "config": lm.config,
+            "id": 1,
         }
         reply = check(None, **{name: given[name] for name in others})
         assert isinstance(reply, str)
