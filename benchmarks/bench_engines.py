@@ -70,7 +70,8 @@ def save_for_transformers(folder: str) -> dict[str, int]:
     """Write the float32 weights as [out, in] safetensors; return the bytes that a step reads in each form."""
     lm = load_checkpoint()
     model = transformers_model(lm.weights)
-    model.load_state_dict({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, assign=True)
+    apart = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in model.state_dict().items()}
+    model.load_state_dict(apart, assign=True)
     model.tie_weights()
     model.save_pretrained(folder)
     packed = load_checkpoint(weights="packed")

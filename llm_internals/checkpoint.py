@@ -15,9 +15,11 @@ Source: llama.cpp ``convert_hf_to_gguf.py``, ``LlamaModel.permute``; the ``gguf`
 ``MODEL_TENSORS``; transformers ``modeling_gguf_pytorch_utils.py``, ``LlamaTensorProcessor``.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -30,6 +32,7 @@ from llm_internals.config import LlamaConfig
 from llm_internals.dequantize import dequantize
 from llm_internals.feed_forward import FeedForwardWeights
 from llm_internals.gguf import GGUFError, GGUFFile, GGUFTensor, read_gguf
+from llm_internals.huge_pages import ALIGNMENT, Allocator, allocator
 from llm_internals.linear import Matrix
 from llm_internals.model import Weights
 from llm_internals.model_metadata import read_config, read_eos_ids, read_tokenizer
@@ -43,7 +46,7 @@ TOKEN_MATRIX = "token_embd.weight"
 """The tensor whose rows are looked up."""
 
 RowOrder = Int[np.ndarray, " rows"]
-MatrixReader = Callable[[GGUFTensor, RowOrder | None], Matrix]
+MatrixReader = Callable[..., Matrix]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +111,7 @@ def load_checkpoint(path: str | os.PathLike[str] | None = None, *, weights: str 
     check_tensors(file, config)
     tokenizer = read_tokenizer(file)
     eos_ids = read_eos_ids(file, tokenizer)
-    return LanguageModel(config, read_weights(file, config, MATRIX_READERS[weights]), tokenizer, eos_ids)
+    return LanguageModel(config, read_weights(file, config, weights), tokenizer, eos_ids)
 
 
 def expected_tensors(config: LlamaConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -152,8 +155,10 @@ def check_tensors(file: GGUFFile, config: LlamaConfig) -> None:
         raise GGUFError(message, file.path, tensor.offset)
 
 
-def read_weights(file: GGUFFile, config: LlamaConfig, read_matrix: MatrixReader) -> Weights:
-    """All tensors of the file, its matrices through ``read_matrix``."""
+def read_weights(file: GGUFFile, config: LlamaConfig, form: str) -> Weights:
+    """All tensors of the file, its matrices through `MATRIX_READERS`, those in float32 next to each other in memory."""
+    numbers = sum(math.prod(tensor.shape) + ALIGNMENT // 4 for tensor in file.tensors.values())
+    read_matrix = partial(MATRIX_READERS[form], empty=allocator(numbers if form == "float32" else 0))
     embed_tokens = read_matrix(file.tensors[TOKEN_MATRIX], None)
     output = file.tensors.get("output.weight")
     return Weights(
@@ -206,11 +211,12 @@ def half_split_order(heads: int, head_dim: int) -> RowOrder:
     return rows.reshape(heads, head_dim // 2, 2).swapaxes(1, 2).ravel()
 
 
-def read_float32_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None) -> Float[Tensor, "columns rows"]:
+def read_float32_matrix(
+    tensor: GGUFTensor, row_order: RowOrder | None = None, empty: Allocator = torch.empty
+) -> Float[Tensor, "columns rows"]:
     """A matrix as a plain tensor [in, out].
 
-    In memory its longer axis is contiguous: the product with one row then reads long runs, and takes a quarter to a
-    half less time than with short ones.
+    In memory its longer axis is contiguous: the product with one row then reads long runs, which is faster.
 
     Parameters
     ----------
@@ -218,6 +224,8 @@ def read_float32_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None) -
         Of shape (rows, columns), that is (out, in).
     row_order : array of int [rows], optional
         The rows to take, in this order; None for all as they are.
+    empty : callable
+        Gives the memory.
 
     Raises
     ------
@@ -226,7 +234,7 @@ def read_float32_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None) -
     """
     rows, columns = tensor.shape
     raw = tensor.read() if row_order is None else tensor.read()[row_order]
-    matrix = torch.empty(rows, columns).t() if rows < columns else torch.empty(columns, rows)
+    matrix = empty(rows, columns).t() if rows < columns else empty(columns, rows)
     for start in range(0, rows, ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
         matrix[:, some] = torch.from_numpy(finite(dequantize(raw[some], tensor.kind), tensor)).t()
@@ -245,13 +253,13 @@ def finite(values: Float[np.ndarray, "..."], tensor: GGUFTensor) -> Float[np.nda
     return values
 
 
-def read_packed_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None) -> Matrix:
+def read_packed_matrix(tensor: GGUFTensor, row_order: RowOrder | None = None, empty: Allocator = torch.empty) -> Matrix:
     """A matrix that stays in the 4 or 8 bits of the file; one that can't be packed is read as float32.
 
     Parameters and errors are those of `read_float32_matrix`. The matrix of tokens keeps its blocks for look-up.
     """
     if tensor.kind not in PACKERS or tensor.shape[0] % ROW_MULTIPLE:
-        return read_float32_matrix(tensor, row_order)
+        return read_float32_matrix(tensor, row_order, empty)
     blocks = tensor.read() if row_order is None else tensor.read()[row_order]
     try:
         matrix = pack(blocks, tensor.kind)

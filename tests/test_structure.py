@@ -28,7 +28,7 @@ ORDER = (
     ("Stage 3", ("norm", "kv_cache", "attention", "feed_forward", "block", "model", "cost")),
     (
         "The weights file",
-        ("byte_cursor", "dequantize", "packed", "gguf", "model_metadata", "weights_file", "checkpoint"),
+        ("byte_cursor", "dequantize", "packed", "gguf", "model_metadata", "weights_file", "huge_pages", "checkpoint"),
     ),
     ("Stage 4", ("logits", "likelihood", "calibration")),
     (
