@@ -27,7 +27,7 @@ from llm_internals.norm import rms_norm
 from llm_internals.rope import rotation
 from llm_internals.tap import Tap, prefixed, report
 
-PREFILL_CHUNK = 512
+PREFILL_CHUNK = 256
 """Positions of a prompt that go through the model at once: it bounds the memory of the attention scores."""
 
 
