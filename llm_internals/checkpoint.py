@@ -111,7 +111,7 @@ def load_checkpoint(path: str | os.PathLike[str] | None = None, *, weights: str 
     check_tensors(file, config)
     tokenizer = read_tokenizer(file)
     eos_ids = read_eos_ids(file, tokenizer)
-    return LanguageModel(config, read_weights(file, config, weights), tokenizer, eos_ids)
+    return LanguageModel(config, read_weights(file, config, MATRIX_READERS[weights]), tokenizer, eos_ids)
 
 
 def expected_tensors(config: LlamaConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -155,10 +155,10 @@ def check_tensors(file: GGUFFile, config: LlamaConfig) -> None:
         raise GGUFError(message, file.path, tensor.offset)
 
 
-def read_weights(file: GGUFFile, config: LlamaConfig, form: str) -> Weights:
-    """All tensors of the file, its matrices through `MATRIX_READERS`, those in float32 next to each other in memory."""
+def read_weights(file: GGUFFile, config: LlamaConfig, read_matrix: MatrixReader) -> Weights:
+    """All tensors of the file, its matrices through ``read_matrix``, those in float32 next to each other in memory."""
     numbers = sum(math.prod(tensor.shape) + ALIGNMENT // 4 for tensor in file.tensors.values())
-    read_matrix = partial(MATRIX_READERS[form], empty=allocator(numbers if form == "float32" else 0))
+    read_matrix = partial(read_matrix, empty=allocator(numbers))  # room that no matrix asks for is never touched
     embed_tokens = read_matrix(file.tensors[TOKEN_MATRIX], None)
     output = file.tensors.get("output.weight")
     return Weights(
