@@ -1,6 +1,7 @@
 """Interactive parts in a browser, from disk: by keyboard, several on one page, and equal to the package's numbers."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,15 @@ def written(folder: Path, *parts: show.Output) -> Path:
 def number_line(**settings: str) -> show.Output:
     """The number line with three tokens."""
     return show.interactive("number_line", DATA, caption="Move u.", fallback=FALLBACK, **settings)
+
+
+@contextmanager
+def shown(browser: BrowserContext, folder: Path, *parts: show.Output) -> Iterator[Page]:
+    """A page of these parts, open; when it is left, it has asked for nothing, missed nothing and reported no error."""
+    with watched_page(browser) as (opened, visit):
+        open_page(opened, written(folder, *parts))
+        yield opened
+    assert visit == Visit()
 
 
 @pytest.fixture

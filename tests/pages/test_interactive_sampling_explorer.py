@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Page
 from llm_internals import show
 from llm_internals.figures.sampling_explorer import NEUTRAL, explorer_data, explorer_logits
 from llm_internals.sampling import ORDERS, SamplingParams, account, distribution
-from tests.pages.test_interactive import written
+from tests.pages.test_interactive import shown, written
 from tools.browser import Visit, open_page, visit_page, watched_page
 
 STORED = Path(__file__).parents[2] / "book" / "data" / "sampling_explorer.json"
@@ -76,11 +76,8 @@ def stops(params: SamplingParams) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, browser: BrowserContext) -> Iterator[Page]:
     """A page with two explorers."""
-    path = written(tmp_path_factory.mktemp("explorer"), explorer(), explorer(id="second"))
-    with watched_page(browser) as (opened, visit):
-        open_page(opened, path)
+    with shown(browser, tmp_path_factory.mktemp("explorer"), explorer(), explorer(id="second")) as opened:
         yield opened
-    assert visit == Visit()
 
 
 def number(text: str) -> float:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 
 from llm_internals import show
-from tests.pages.test_interactive import written
+from tests.pages.test_interactive import shown, written
 from tools.browser import Visit, open_page, visit_page, watched_page
 
 STORED = Path(__file__).parents[2] / "book" / "data" / "temperature_explorer.json"
@@ -47,11 +47,8 @@ def explorer(**settings: str) -> show.Output:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, browser: BrowserContext) -> Iterator[Page]:
     """A page with two explorers."""
-    path = written(tmp_path_factory.mktemp("explorer"), explorer(), explorer(id="second"))
-    with watched_page(browser) as (opened, visit):
-        open_page(opened, path)
+    with shown(browser, tmp_path_factory.mktemp("explorer"), explorer(), explorer(id="second")) as opened:
         yield opened
-    assert visit == Visit()
 
 
 @pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry["prompt"])

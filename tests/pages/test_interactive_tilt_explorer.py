@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Page
 from llm_internals import show
 from llm_internals.figures.sampling_explorer import explorer_logits
 from llm_internals.tilt import kl_divergence, log_partition, objective, tilt
-from tests.pages.test_interactive import written
+from tests.pages.test_interactive import shown, written
 from tools.browser import Visit, open_page, visit_page, watched_page
 
 STORED = Path(__file__).parents[2] / "book" / "data" / "tilt_explorer.json"
@@ -54,11 +54,8 @@ def explorer(**settings: Any) -> show.Output:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, browser: BrowserContext) -> Iterator[Page]:
     """A page with two explorers."""
-    path = written(tmp_path_factory.mktemp("explorer"), explorer(), explorer(id="second"))
-    with watched_page(browser) as (opened, visit):
-        open_page(opened, path)
+    with shown(browser, tmp_path_factory.mktemp("explorer"), explorer(), explorer(id="second")) as opened:
         yield opened
-    assert visit == Visit()
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
